@@ -1,0 +1,59 @@
+# `make run` and `make test` do all set-up by themselves; `make help` lists the rest.
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
+
+sources := $(shell find src -type d -o -name '*.ts')
+inputs := $(sources) scripts/build.mjs scripts/import-source.mjs package.json package-lock.json tsconfig.json tsconfig.build.json
+
+.PHONY: help run test test-e2e check coverage package docs bench build setup native clean
+
+help: ## this list
+	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | expand -t 12
+
+run: build ## the demo: a scripted agent behind a real wall
+	@node dist/podbot.js demo
+
+test: build ## the fast suite: real bubblewrap, no daemon, no network
+	@vitest run
+
+test-e2e: build ## the slow suite: real packages, real engines
+	@vitest run --mode e2e
+
+check: build ## format, lint, types, dead code, package, docs, coverage
+	biome ci --error-on-warnings --colors=off
+	tsc -p .
+	knip
+	@$(MAKE) package
+	node scripts/docs.mjs --check
+	@$(MAKE) coverage
+
+coverage: build # the pure rooms, to the last branch
+	vitest run --coverage test/errors test/config test/policy test/plan test/wall
+
+package: build # what npm would publish
+	@rm -rf .make/package && mkdir -p .make/package
+	@npm pack --silent --pack-destination .make/package >/dev/null
+	publint --strict .make/package/*.tgz
+	attw --quiet --profile esm-only .make/package/*.tgz
+
+docs: setup ## write the generated parts of docs/
+	@node scripts/docs.mjs
+
+bench: build ## start-up and overhead, as ratios in one run
+	@node bench/run.mjs
+
+build: native dist/podbot.js ## native programs and dist/
+
+setup: ## system packages and node_modules
+	@scripts/setup.sh $(if $(filter test test-e2e check coverage,$(MAKECMDGOALS)),test)
+
+native: | setup
+	@$(MAKE) -s -C native
+
+dist/podbot.js: $(inputs) | setup
+	@node scripts/build.mjs
+	@touch $@
+
+clean: ## remove everything that was built
+	@rm -rf dist coverage .make native/bin

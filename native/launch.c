@@ -1,0 +1,257 @@
+/*
+ * podbot-launch PARENT_PID BWRAP — outside the wall; prepares what Node cannot, then becomes bubblewrap.
+ *
+ * Node cannot make memory files, close the descriptors that it was itself given, or ignore signals for a child.
+ *
+ * Descriptors. Whoever writes the letter counts by the same list, because the options name these numbers:
+ *
+ *   0, 1           the caller's own
+ *   2              complaints: ours, and bubblewrap's until the command starts
+ *   3              the letter, read to its end and closed
+ *   4              bubblewrap's --json-status-fd
+ *   5              the caller's real stderr, which podbot-enter puts back in place
+ *   6 … 6+P-1      pins: opened paths
+ *   6+P … 6+P+D-1  one memory file for each data blob, in the letter's order
+ *   6+P+D          the option words, each ended by NUL, for bubblewrap's --args
+ *
+ * The letter is "podbot1\n", P as a 32-bit little-endian number, then records: a type byte, a 32-bit little-endian
+ * length, and as many bytes.
+ *
+ *   A  one option word for bubblewrap      C  one word of the command inside
+ *   D  one data blob                       E  the end: length 0, and nothing after it
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "descriptors.h"
+
+enum {
+    LETTER = 3,
+    FIRST_PIN = 6,
+    FIRST_ROOM = 64 * 1024,
+    MAX_LETTER = 16 * 1024 * 1024,
+    MAX_PINS = 65536,
+    MAX_BLOBS = 4096,
+    MAX_WORDS = 65536,
+    FAILED = 125,
+};
+
+static const char MAGIC[] = "podbot1\n";
+
+struct letter {
+    const unsigned char *next, *end;
+};
+
+/* What the letter asks for, and how far it has been carried out. */
+struct order {
+    int next_descriptor;
+    size_t blobs, words;
+    char *options;
+    size_t options_length;
+    char **command; /* bubblewrap's argument vector; the words of the command follow its first four */
+    size_t command_length;
+};
+
+static _Noreturn void fail(const char *what) {
+    dprintf(STDERR_FILENO, "podbot-launch: %s\n", what);
+    exit(FAILED);
+}
+
+static _Noreturn void fail_with_error(const char *what) {
+    dprintf(STDERR_FILENO, "podbot-launch: %s: %s\n", what, strerror(errno));
+    exit(FAILED);
+}
+
+static void *allocate(size_t size) {
+    void *memory = malloc(size);
+    if (memory == NULL) fail("out of memory");
+    return memory;
+}
+
+/* The check comes after the request: a parent that died in between has already been replaced by another. */
+static void die_with_parent(int parent) {
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) fail_with_error("cannot ask to die with the parent");
+    if (getppid() != parent) fail("the parent process is gone");
+}
+
+/* Returns 0 at the end. The descriptor may be a socket that somebody has set to non-blocking. */
+static size_t read_some(unsigned char *buffer, size_t size) {
+    for (;;) {
+        ssize_t count = read(LETTER, buffer, size);
+        if (count >= 0) return (size_t)count;
+        if (errno == EAGAIN) {
+            struct pollfd letter = {.fd = LETTER, .events = POLLIN};
+            poll(&letter, 1, -1);
+        } else if (errno != EINTR) {
+            fail_with_error("cannot read the letter");
+        }
+    }
+}
+
+static unsigned char *resize(unsigned char *bytes, size_t size) {
+    unsigned char *moved = realloc(bytes, size);
+    if (moved == NULL) fail("out of memory");
+    return moved;
+}
+
+static struct letter read_letter(void) {
+    unsigned char *bytes = NULL;
+    size_t room = 0, length = 0, count;
+    do {
+        if (length == room) bytes = resize(bytes, room += room + FIRST_ROOM);
+        count = read_some(bytes + length, room - length);
+        length += count;
+        if (length > MAX_LETTER) fail("the letter is too long");
+    } while (count > 0);
+    bytes = resize(bytes, length > 0 ? length : 1); /* tight, so that a sanitizer sees any step beyond it */
+    return (struct letter){bytes, bytes + length};
+}
+
+static const unsigned char *take(struct letter *letter, size_t length) {
+    if ((size_t)(letter->end - letter->next) < length) fail("the letter is truncated");
+    const unsigned char *bytes = letter->next;
+    letter->next += length;
+    return bytes;
+}
+
+static uint32_t take_number(struct letter *letter) {
+    const unsigned char *byte = take(letter, 4);
+    return byte[0] | (uint32_t)byte[1] << 8 | (uint32_t)byte[2] << 16 | (uint32_t)byte[3] << 24;
+}
+
+/* Returns the first number after the pins. */
+static int take_heading(struct letter *letter) {
+    size_t length = sizeof MAGIC - 1;
+    if (memcmp(take(letter, length), MAGIC, length) != 0) fail("the letter does not begin as one");
+    uint32_t pins = take_number(letter);
+    if (pins > MAX_PINS) fail("the letter names too many pins");
+    return FIRST_PIN + (int)pins;
+}
+
+/*
+ * Leaves exactly the descriptors 0 to `count`-1 open, so that the kernel, which gives out the lowest free number,
+ * numbers the memory files as the letter's writer has counted them.
+ */
+static void keep_first_descriptors(int count) {
+    for (int number = 0; number < count; number++) {
+        if (fcntl(number, F_GETFD) >= 0) continue;
+        dprintf(STDERR_FILENO, "podbot-launch: descriptor %d is missing\n", number);
+        exit(FAILED);
+    }
+    if (!close_from(count)) fail_with_error("cannot close inherited descriptors");
+}
+
+static void store(struct order *order, const void *bytes, size_t length) {
+    int file = memfd_create("podbot", 0);
+    if (file < 0) fail_with_error("cannot make a memory file");
+    if (file != order->next_descriptor) fail("a memory file has an unexpected number");
+    order->next_descriptor++;
+
+    for (const char *next = bytes, *end = next + length; next < end;) {
+        ssize_t count = write(file, next, (size_t)(end - next));
+        if (count < 0 && errno != EINTR) fail_with_error("cannot fill a memory file");
+        if (count > 0) next += count;
+    }
+    if (lseek(file, 0, SEEK_SET) != 0) fail_with_error("cannot rewind a memory file");
+}
+
+static void add_blob(struct order *order, const unsigned char *bytes, size_t length) {
+    if (++order->blobs > MAX_BLOBS) fail("the letter holds too many blobs");
+    store(order, bytes, length);
+}
+
+static void check_word(struct order *order, const unsigned char *bytes, size_t length) {
+    if (++order->words > MAX_WORDS) fail("the letter holds too many words");
+    if (memchr(bytes, '\0', length) != NULL) fail("the letter holds a word with a NUL in it");
+}
+
+static void add_option(struct order *order, const unsigned char *bytes, size_t length) {
+    check_word(order, bytes, length);
+    memcpy(order->options + order->options_length, bytes, length);
+    order->options[order->options_length + length] = '\0';
+    order->options_length += length + 1;
+}
+
+static void add_command_word(struct order *order, const unsigned char *bytes, size_t length) {
+    check_word(order, bytes, length);
+    char *word = allocate(length + 1);
+    memcpy(word, bytes, length);
+    word[length] = '\0';
+    order->command[order->command_length++] = word;
+}
+
+static void follow(struct letter *letter, struct order *order) {
+    for (;;) {
+        unsigned char type = *take(letter, 1);
+        uint32_t length = take_number(letter);
+        const unsigned char *bytes = take(letter, length);
+        switch (type) {
+        case 'A': add_option(order, bytes, length); break;
+        case 'C': add_command_word(order, bytes, length); break;
+        case 'D': add_blob(order, bytes, length); break;
+        case 'E':
+            if (length != 0 || letter->next != letter->end) fail("the letter goes on after its end");
+            return;
+        default: fail("the letter holds an unknown record");
+        }
+    }
+}
+
+/*
+ * A Ctrl-C goes to everybody at the terminal. Were it to kill bubblewrap, --die-with-parent would kill the command
+ * before it could handle the signal; podbot-enter gives the command its signals back.
+ */
+static void leave_signals_to_the_command(void) {
+    const int signals[] = {SIGINT, SIGQUIT, SIGHUP, SIGTERM};
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) signal(signals[i], SIG_IGN);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static _Noreturn void become_bwrap(const char *path, struct order *order, int options) {
+    char number[16];
+    snprintf(number, sizeof number, "%d", options);
+    order->command[0] = "bwrap";
+    order->command[1] = "--args";
+    order->command[2] = number;
+    order->command[3] = "--";
+    order->command[order->command_length] = NULL;
+    execv(path, order->command);
+    fail_with_error("cannot execute bubblewrap");
+}
+
+int main(int argc, char **argv) {
+    int parent;
+    if (argc != 3 || !parse_number(argv[1], &parent) || argv[2][0] != '/') {
+        fail("usage: podbot-launch PARENT_PID /PATH/TO/BWRAP");
+    }
+    die_with_parent(parent);
+
+    struct letter letter = read_letter();
+    size_t length = (size_t)(letter.end - letter.next);
+    struct order order = {
+        .next_descriptor = take_heading(&letter),
+        .options = allocate(length + 1), /* a word takes five bytes more in the letter than its NUL takes here */
+        .command = allocate((MAX_WORDS + 5) * sizeof(char *)),
+        .command_length = 4,
+    };
+    keep_first_descriptors(order.next_descriptor);
+    follow(&letter, &order);
+    if (order.command_length == 4) fail("the letter names no command");
+
+    int options = order.next_descriptor;
+    store(&order, order.options, order.options_length);
+    close(LETTER);
+    leave_signals_to_the_command();
+    become_bwrap(argv[2], &order, options);
+}

@@ -1,0 +1,79 @@
+// Writes the generated parts of docs/: whatever stands between `<!-- generated: NAME -->` and `<!-- end -->`.
+// With --check it writes nothing and fails if a page is not what it would write.
+import { readdir, readFile, writeFile } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+import { importSource } from "./import-source.mjs";
+
+process.chdir(fileURLToPath(new URL("..", import.meta.url)));
+
+const parts = {
+  async errors() {
+    const { errorTable } = await importSource("src/errors.ts");
+    const entries = Object.entries(errorTable);
+    return entries.map(([code, { exit, about }]) => `## ${code}\n\n${about} Exit status ${exit}.`).join("\n\n");
+  },
+
+  async configuration() {
+    const { keys } = await importSource("src/config/keys.ts");
+    const rows = keys.map((key) => [
+      `\`${key.name}\``,
+      typeInWords(key.type),
+      inCode(key.default),
+      key.step,
+      key.about,
+    ]);
+    return table(["Key", "Value", "Default", "Step", "Meaning"], rows);
+  },
+
+  async syscalls() {
+    const { deniedSyscalls } = await importSource("src/wall/bubblewrap/seccomp.ts");
+    const rows = new Map();
+    for (const { name, when = "", errno, why, allowedWhenNesting } of deniedSyscalls) {
+      const rest = [when, errno, allowedWhenNesting ? "allowed" : "denied", why];
+      const [names] = rows.get(rest.join()) ?? [[]];
+      rows.set(rest.join(), [[...names, `\`${name}\``], ...rest]);
+    }
+    const lines = [...rows.values()].map(([names, ...rest]) => [names.join(", "), ...rest]);
+    return table(["Calls", "When", "Answer", "With nesting", "Why"], lines);
+  },
+};
+
+function typeInWords({ kind, of }) {
+  if (kind === "choice") return of.map((value) => `\`${value}\``).join(", ");
+  return kind === "list" || kind === "record" ? `${kind} of ${of}` : kind;
+}
+
+function inCode(value) {
+  return value === undefined ? "" : `\`${JSON.stringify(value)}\``;
+}
+
+function table(head, rows) {
+  const line = (cells) => `| ${cells.map((cell) => String(cell).replaceAll("|", "\\|")).join(" | ")} |`;
+  return [line(head), line(head.map(() => "---")), ...rows.map(line)].join("\n");
+}
+
+async function freshen(page) {
+  const marked = /(<!-- generated: (\w+) -->\n).*?(<!-- end -->)/gs;
+  let fresh = "";
+  let end = 0;
+  for (const match of page.matchAll(marked)) {
+    const [all, open, part, close] = match;
+    fresh += `${page.slice(end, match.index)}${open}\n${await parts[part]()}\n\n${close}`;
+    end = match.index + all.length;
+  }
+  return fresh + page.slice(end);
+}
+
+const check = process.argv.includes("--check");
+for (const name of await readdir("docs")) {
+  if (!name.endsWith(".md")) continue;
+  const page = await readFile(`docs/${name}`, "utf8");
+  const fresh = await freshen(page);
+  if (fresh === page) continue;
+  if (check) {
+    process.stderr.write(`docs/${name} is out of date: run \`make docs\`\n`);
+    process.exitCode = 1;
+  } else {
+    await writeFile(`docs/${name}`, fresh);
+  }
+}

@@ -1,0 +1,40 @@
+import { realpathSync } from "node:fs";
+import { resolve } from "node:path";
+import { loadConfig } from "../config/load.ts";
+import { FilesystemError, UsageError } from "../errors.ts";
+import { lastValue, type Parsed } from "./command.ts";
+import type { Io } from "./io.ts";
+import { visible } from "./visible.ts";
+
+/** `podbot config show`: each effective value, with the layer that it comes from. */
+export async function run(parsed: Parsed, io: Io): Promise<number> {
+  const [verb] = parsed.words;
+  if (verb !== "show") {
+    throw new UsageError("USAGE", verb === undefined ? "podbot config: what?" : `podbot config: there is no ${verb}.`, {
+      hint: "Usage: podbot config show [--json]",
+    });
+  }
+  const home = io.env["HOME"];
+  if (!home)
+    throw new FilesystemError("HOME_INVALID", "HOME is not set.", { hint: "Set HOME to your home directory." });
+  const configFile = lastValue(parsed, "config");
+  const loaded = await loadConfig({
+    cwd: realpathSync(resolve(io.cwd, lastValue(parsed, "cwd") ?? ".")),
+    home,
+    env: io.env,
+    ...(configFile === undefined ? {} : { configFile }),
+  });
+  if (parsed.switches.has("json")) {
+    io.stdout.write(
+      `${JSON.stringify({ config: loaded.config, origins: loaded.origins, files: loaded.files }, null, 2)}\n`,
+    );
+    return 0;
+  }
+  const width = Math.max(...loaded.origins.map(({ key }) => key.length));
+  for (const { key, value, layer, source } of loaded.origins) {
+    const from = layer === "default" ? "default" : `${layer}: ${source}`;
+    io.stdout.write(visible(`${key.padEnd(width)}  ${JSON.stringify(value)}  (${from})\n`));
+  }
+  for (const warning of loaded.warnings) io.stderr.write(visible(`podbot: warning: ${warning}\n`));
+  return 0;
+}

@@ -1,0 +1,45 @@
+import { realpathSync } from "node:fs";
+import { resolve } from "node:path";
+import { loadConfig } from "../config/load.ts";
+import { listTrusted, revokeTrust, trustProject } from "../config/trust.ts";
+import { ConfigError, FilesystemError } from "../errors.ts";
+import { lastValue, type Parsed } from "./command.ts";
+import type { Io } from "./io.ts";
+import { visible } from "./visible.ts";
+
+/** `podbot trust`: shows what the project's configuration asks for, and accepts exactly that content. */
+export async function run(parsed: Parsed, io: Io): Promise<number> {
+  const json = parsed.switches.has("json");
+  const print = (value: object, text: string) => io.stdout.write(json ? `${JSON.stringify(value)}\n` : visible(text));
+  const home = io.env["HOME"];
+  if (!home)
+    throw new FilesystemError("HOME_INVALID", "HOME is not set.", { hint: "Set HOME to your home directory." });
+  const place = { env: io.env, home };
+  if (parsed.switches.has("list")) {
+    const trusted = await listTrusted(place);
+    print(
+      { trusted },
+      trusted.map(({ file, hash }) => `${hash.slice(0, 12)}  ${file}\n`).join("") || "Nothing is trusted yet.\n",
+    );
+    return 0;
+  }
+  const cwd = realpathSync(resolve(io.cwd, lastValue(parsed, "cwd") ?? "."));
+  const { project } = await loadConfig({ cwd, ...place, acceptProject: true });
+  if (project === undefined) {
+    throw new ConfigError("CONFIG_NOT_FOUND", `There is no .podbot/config.* in ${cwd}.`, {
+      hint: "Go to the project's directory, or name it with -C.",
+    });
+  }
+  if (parsed.switches.has("revoke")) {
+    await revokeTrust(project.file, place);
+    print({ revoked: project.file }, `No longer trusted: ${project.file}\n`);
+    return 0;
+  }
+  const { file, hash } = await trustProject(project.file, place);
+  const asks = project.widenings.map(({ key, value, why }) => `  ${key} = ${JSON.stringify(value)}: ${why}\n`).join("");
+  print(
+    { file, hash, widenings: project.widenings },
+    `Trusted as it is now: ${file}\n${asks === "" ? "" : `It asks for:\n${asks}`}Any change to it needs this again.\n`,
+  );
+  return 0;
+}

@@ -1,0 +1,111 @@
+import {
+  Composer,
+  type Document,
+  isMap,
+  isScalar,
+  isSeq,
+  Lexer,
+  LineCounter,
+  type ParsedNode,
+  Parser,
+  type ScalarTag,
+  type YAMLError,
+} from "yaml";
+import { deepest, isUnsafeName, problems, SyntaxProblem } from "./syntax-problem.ts";
+
+/**
+ * Parses YAML 1.2. `!secret NAME` and `!secret? NAME` become the text that the other formats write. Anchors, aliases
+ * and other tags are refused: no key needs them, and without them a short file cannot stand for a huge one.
+ */
+export function parseYaml(text: string): unknown {
+  const lines = new LineCounter();
+  const lineAt = (offset: number) => lines.linePos(offset).line;
+  let first: Document.Parsed | undefined;
+  for (const document of composerFor(lines).compose(tokensOf(text, lines), true, text.length)) {
+    if (first !== undefined) throw new SyntaxProblem("holds more than one YAML document", lineAt(document.range[0]));
+    const [error] = [...document.errors, ...document.warnings];
+    if (error !== undefined) throw new SyntaxProblem(wordsFor(error), lineAt(error.pos[0]));
+    first = document as Document.Parsed;
+  }
+  if (first?.directives.yaml.version !== "1.2") throw new SyntaxProblem("asks for another YAML than 1.2", 1);
+  if (first.contents === null || (isScalar(first.contents) && first.contents.value === null)) return {};
+  return toValue(first.contents, lineAt);
+}
+
+/** A configuration of this many tokens is none. The parser makes several objects of each, and a long error of each wrong one. */
+const mostTokens = 50_000;
+
+/**
+ * The parser's tokens, read only as far as the file stays within bounds. The composer recurses: on a deep file it
+ * would use up the stack, which can take the process down instead of throwing.
+ */
+function* tokensOf(text: string, lines: LineCounter) {
+  const parser = new Parser(lines.addNewLine);
+  let count = 0;
+  for (const lexeme of new Lexer().lex(text)) {
+    yield* parser.next(lexeme);
+    // Each level of ours is at most two of the parser's: a collection, and the item in it.
+    if (parser.stack.length > 2 * deepest) throw new SyntaxProblem(problems.depth, lines.linePos(parser.offset).line);
+    if (++count > mostTokens)
+      throw new SyntaxProblem("is too long for a configuration", lines.linePos(parser.offset).line);
+  }
+  yield* parser.end();
+}
+
+function composerFor(lineCounter: LineCounter): Composer<ParsedNode> {
+  return new Composer({
+    version: "1.2",
+    schema: "core",
+    customTags: [secretTag("!secret"), secretTag("!secret?")],
+    // Every key is a name: the commands `true` and `null` exist.
+    stringKeys: true,
+    // Checked below instead: the parser's own check compares all pairs of keys.
+    uniqueKeys: false,
+    prettyErrors: false,
+    lineCounter,
+  });
+}
+
+function secretTag(tag: string): ScalarTag {
+  return { tag, resolve: (name) => `${tag} ${name}` };
+}
+
+function toValue(node: ParsedNode | null, lineAt: (offset: number) => number): unknown {
+  if (node === null) return null;
+  const line = lineAt(node.range[0]);
+  if (node.tag !== undefined && !knownTag.test(node.tag)) throw new SyntaxProblem(unknownTag, line);
+  if (isScalar(node)) return node.value;
+  if (isSeq(node)) return node.items.map((item) => toValue(item as ParsedNode, lineAt));
+  if (!isMap(node)) throw new SyntaxProblem("uses an alias (*name); write the value out", line);
+  const table: Record<string, unknown> = Object.create(null);
+  for (const { key, value } of node.items) {
+    // `stringKeys` has made sure of it.
+    const name = isScalar(key) ? String(key.value) : "";
+    const keyLine = lineAt(key.range[0]);
+    if (isUnsafeName(name)) throw new SyntaxProblem(problems.unsafeName, keyLine);
+    if (name in table) throw new SyntaxProblem(problems.duplicate, keyLine);
+    table[name] = toValue(value, lineAt);
+  }
+  return table;
+}
+
+const knownTag = /^(?:!secret\??|tag:yaml\.org,2002:(?:str|int|float|bool|null|map|seq))$/;
+const unknownTag = "uses an unknown tag; the only ones are !secret and !secret?";
+
+/** In words of our own, since the parser's quote the file. */
+function wordsFor(error: YAMLError): string {
+  return words[error.code] ?? `is not valid YAML: ${error.code.toLowerCase().replaceAll("_", " ")}`;
+}
+
+const words: Partial<Record<YAMLError["code"], string>> = {
+  BAD_COLLECTION_TYPE: unknownTag,
+  BAD_DQ_ESCAPE: "is not valid YAML: unknown escape after a backslash in double quotes",
+  BAD_INDENT: "is not valid YAML: wrong indentation, or a bracket that is not closed",
+  BAD_SCALAR_START: "is not valid YAML: a value that begins with this character needs quotes",
+  BLOCK_AS_IMPLICIT_KEY: "is not valid YAML: two keys on one line",
+  MISSING_CHAR: "is not valid YAML: a quote, bracket, comma or colon is missing",
+  NON_STRING_KEY: "is not valid YAML for a configuration: a key must be plain text",
+  TAB_AS_INDENT: "is not valid YAML: tabs cannot indent",
+  TAG_RESOLVE_FAILED: unknownTag,
+  UNEXPECTED_TOKEN: "is not valid YAML: something stands where it cannot",
+};

@@ -1,0 +1,146 @@
+import { isAbsolute } from "node:path";
+import { showName, showValue } from "./display.ts";
+import type { KeyName } from "./key-types.ts";
+import { nearestName } from "./nearest.ts";
+import type { Problem } from "./problem.ts";
+import type { AgentKind, AgentMode, Config, Origin } from "./types.ts";
+
+export interface RuleFindings {
+  readonly problems: readonly Problem[];
+  readonly warnings: readonly string[];
+}
+
+/**
+ * The rules that no single key can state, over the merged configuration. `doubtful` are keys already reported: a rule
+ * that reads one of them says nothing, since what it would see is not what the owner wrote.
+ */
+export function checkRules(config: Config, origins: readonly Origin[], doubtful: ReadonlySet<string>): RuleFindings {
+  const problems: Problem[] = [];
+  for (const rule of rules) {
+    if (rule.reads.some((key) => doubtful.has(key))) continue;
+    const broken = rule.check(config);
+    if (broken !== undefined) problems.push(toProblem(rule.reads, broken, origins));
+  }
+  const variables = doubtful.has("secrets") ? [] : missingSecrets(config, origins);
+  return { problems: [...problems, ...variables], warnings: [...ignoredAgentKeys(config), ...misspeltSecrets(config)] };
+}
+
+interface Rule {
+  /** The key that is reported first, then the others that decide. */
+  readonly reads: readonly [KeyName, ...KeyName[]];
+  readonly check: (config: Config) => Broken | undefined;
+}
+
+interface Broken {
+  readonly value?: unknown;
+  readonly wrong: string;
+  readonly wayOut: string;
+}
+
+const rules: readonly Rule[] = [
+  {
+    reads: ["agent.command", "agent.kind"],
+    check: ({ agent }) =>
+      agent.kind === "custom" && agent.command === undefined
+        ? { wrong: 'is missing, and agent.kind = "custom" needs it', wayOut: "name the program to run" }
+        : undefined,
+  },
+  {
+    reads: ["agent.mode", "agent.kind"],
+    check: ({ agent: { kind, mode } }) => {
+      const modes = modesOf(kind);
+      if (modes.includes(mode)) return undefined;
+      return {
+        value: mode,
+        wrong: `is not a mode of agent.kind = "${kind}"`,
+        wayOut: `use ${modes.join(" or ")}, or another agent.kind`,
+      };
+    },
+  },
+  {
+    reads: ["workspace.base_dir"],
+    check: ({ workspace }) => requireAbsolute(workspace.base_dir, "is not an absolute path"),
+  },
+  {
+    reads: ["workspace.host_path", "workspace.source"],
+    check: ({ workspace: { source, host_path } }) => {
+      if (source !== "host_mount") return undefined;
+      if (host_path !== undefined)
+        return requireAbsolute(host_path, 'is not absolute, as workspace.source = "host_mount" needs');
+      return {
+        wrong: 'is missing, and workspace.source = "host_mount" needs it',
+        wayOut: "name the directory to mount",
+      };
+    },
+  },
+  {
+    reads: ["workspace.container_path", "workspace.source"],
+    check: ({ workspace: { source, container_path } }) =>
+      source === "host_mount"
+        ? requireAbsolute(container_path, 'is not absolute, as workspace.source = "host_mount" needs')
+        : undefined,
+  },
+];
+
+/** Which modes an agent can be run in. Codex alone has a server of its own; a custom agent is the owner's affair. */
+export function modesOf(kind: AgentKind): readonly AgentMode[] {
+  if (kind === "custom" || kind === "codex") return ["podbot", "codex_app_server", "acp"];
+  return ["podbot", "acp"];
+}
+
+function requireAbsolute(path: string, wrong: string): Broken | undefined {
+  return isAbsolute(path) ? undefined : { value: path, wrong, wayOut: "write the whole path, beginning with /" };
+}
+
+/** Blames the layer that spoke last: the ones before it were in order. */
+function toProblem(reads: readonly [KeyName, ...KeyName[]], broken: Broken, origins: readonly Origin[]): Problem {
+  const [key] = reads;
+  const order = ["default", "global", "project", "environment", "flag"];
+  const spoke = origins
+    .filter((origin) => reads.includes(origin.key as KeyName))
+    .reduce((last, origin) => (order.indexOf(origin.layer) > order.indexOf(last.layer) ? origin : last));
+  const shown = broken.value === undefined ? {} : { shown: showValue(broken.value) };
+  return { kind: "value", source: spoke.source, key, field: key, ...shown, wrong: broken.wrong, wayOut: broken.wayOut };
+}
+
+/** References to secrets that no layer defines. An optional one may lack its secret: that is what it is for. */
+function missingSecrets({ environment, secrets }: Config, origins: readonly Origin[]): readonly Problem[] {
+  return Object.entries(environment.set).flatMap(([variable, value]) => {
+    if (value.kind !== "secret" || value.optional || value.name in secrets) return [];
+    const key = `environment.set.${showName(variable)}`;
+    const near = nearestName(value.name, Object.keys(secrets));
+    const wayOut = near === undefined ? `define secrets.${value.name}` : `did you mean ${near}?`;
+    return {
+      kind: "secret" as const,
+      source: origins.find((origin) => origin.key === key)?.source ?? "",
+      key,
+      field: "environment.set",
+      wrong: `refers to the secret ${value.name}, which is not defined`,
+      wayOut: `${wayOut}, or write !secret? ${value.name} if it may be absent`,
+    };
+  });
+}
+
+/** An optional reference is silent when its secret is not defined, unless that looks like a slip of the pen. */
+function misspeltSecrets({ environment, secrets }: Config): readonly string[] {
+  return Object.entries(environment.set).flatMap(([variable, value]) => {
+    if (value.kind !== "secret" || !value.optional || value.name in secrets) return [];
+    const near = nearestName(value.name, Object.keys(secrets));
+    return near === undefined
+      ? []
+      : `environment.set.${showName(variable)}: there is no secret ${value.name}; did you mean ${near}?`;
+  });
+}
+
+/** The sample file of Podbot's first design sets these for a known agent, so they cannot be an error. */
+function ignoredAgentKeys({ agent }: Config): readonly string[] {
+  if (agent.kind === "custom") return [];
+  const ignored = [
+    ...(agent.command === undefined ? [] : ["agent.command"]),
+    ...(agent.args.length === 0 ? [] : ["agent.args"]),
+  ];
+  if (ignored.length === 0) return [];
+  return [
+    `${ignored.join(" and ")} ${ignored.length === 1 ? "is" : "are"} ignored: only agent.kind = "custom" reads ${ignored.length === 1 ? "it" : "them"}`,
+  ];
+}

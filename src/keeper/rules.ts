@@ -1,0 +1,75 @@
+import type { Layer } from "../config/types.ts";
+import { checkGlob } from "../policy/glob.ts";
+import { expandPath, type Standpoint } from "../policy/paths.ts";
+import { choosePresets, type Preset } from "../policy/presets.ts";
+import type { Access, Rule } from "../policy/rule.ts";
+
+/** Every path rule that a configuration amounts to, presets first. */
+export function collectRules(
+  layers: readonly Layer[],
+  presets: readonly Preset[],
+  root: "host" | "minimal",
+  from: Standpoint,
+): readonly Rule[] {
+  return [
+    ...presets.flatMap((preset) => presetRules(preset, root, from)),
+    ...layers.flatMap((layer) => layerRules(layer, from)),
+  ];
+}
+
+export function presetsOf(layers: readonly Layer[]): readonly Preset[] {
+  return choosePresets(layers.flatMap(({ value }) => value.filesystem?.presets ?? []));
+}
+
+/** In a minimal root there is no home of the host's, so nothing in it needs a rule. */
+function presetRules(preset: Preset, root: "host" | "minimal", from: Standpoint): readonly Rule[] {
+  return preset.entries
+    .filter(({ path }) => root === "host" || !/^[~/]/.test(path))
+    .map(({ access, path, own }) => ({
+      access,
+      pattern: expandPath(path, from),
+      written: path,
+      layer: "default",
+      origin: `preset ${preset.name}`,
+      trusted: true,
+      ...(own === undefined ? {} : { own }),
+    }));
+}
+
+function layerRules({ name, source, trusted, value }: Layer, from: Standpoint): readonly Rule[] {
+  const levels: readonly Access[] = ["rw", "ro", "exclude"];
+  return levels.flatMap((access) =>
+    (value.filesystem?.[access] ?? []).map((written): Rule => {
+      const pattern = expandPath(written, from);
+      checkGlob(pattern);
+      return { access, pattern, written, layer: name, origin: name === "flag" ? `--${access}` : source, trusted };
+    }),
+  );
+}
+
+/** What nothing inside may ever change, whoever asks: what Podbot itself obeys and executes outside. */
+export function ownRules(
+  from: Standpoint,
+  places: {
+    readonly configDirectory: string;
+    readonly stateDirectory: string;
+    readonly configFiles: readonly string[];
+    readonly installation: readonly string[];
+  },
+): readonly Rule[] {
+  const directory = { kind: "directory" } as const;
+  const rule = (pattern: string): Rule => ({
+    access: "ro",
+    pattern,
+    written: pattern,
+    layer: "podbot",
+    origin: "Podbot obeys it outside",
+    trusted: true,
+  });
+  return [
+    { ...rule(`${from.cwd}/.podbot`), placeholder: directory },
+    { ...rule(places.configDirectory), placeholder: directory },
+    { ...rule(places.stateDirectory), placeholder: directory },
+    ...[...places.configFiles, ...places.installation].map(rule),
+  ];
+}

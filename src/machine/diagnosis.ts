@@ -1,0 +1,131 @@
+import { spawnSync } from "node:child_process";
+import { release } from "node:os";
+import { canScopeAbstractSockets, namespaceBars } from "./namespaces.ts";
+import { findNativePrograms, findOnPath, installHints } from "./programs.ts";
+
+/** One thing that was looked at, and what would mend it. */
+export interface Finding {
+  readonly name: string;
+  /** `ok`; `weak`: works, with less protection or comfort; `missing`: no sandbox can be started. */
+  readonly state: "ok" | "weak" | "missing";
+  readonly found: string;
+  readonly remedy: string | null;
+}
+
+/** Options without which the wall is not built. */
+const neededOptions = [
+  "--bind-fd",
+  "--ro-bind-fd",
+  "--args",
+  "--json-status-fd",
+  "--disable-userns",
+  "--perms",
+  "--chmod",
+  "--remount-ro",
+];
+
+/** Looks at this machine by trying, not by version numbers. */
+export function diagnose(path: string): readonly Finding[] {
+  const bwrap = findOnPath("bwrap", path);
+  return [
+    platform(),
+    node(),
+    ...(bwrap === null ? [finding("bubblewrap", "missing", "not on PATH", installHints)] : bubblewrap(bwrap)),
+    native(),
+    kernel(),
+    program("git", path, "Debian or Ubuntu: apt install git"),
+  ];
+}
+
+/** Whether a sandbox can be started at all. */
+export function isAble(findings: readonly Finding[]): boolean {
+  return findings.every(({ state }) => state !== "missing");
+}
+
+function finding(name: string, state: Finding["state"], found: string, remedy: string | null = null): Finding {
+  return { name, state, found, remedy };
+}
+
+function platform(): Finding {
+  return process.platform === "linux"
+    ? finding("platform", "ok", `Linux ${release()}, ${process.arch}`)
+    : finding("platform", "missing", process.platform, "Use Linux, a virtual machine, or WSL 2.");
+}
+
+function node(): Finding {
+  const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
+  return major > 20 || (major === 20 && minor >= 19)
+    ? finding("node", "ok", process.version)
+    : finding("node", "missing", process.version, "Install Node 20.19 or later.");
+}
+
+function bubblewrap(bwrap: string): readonly Finding[] {
+  const version = spawnSync(bwrap, ["--version"], { encoding: "utf8" }).stdout.trim();
+  const options = spawnSync(bwrap, ["--help"], { encoding: "utf8" }).stdout.split(/\s+/);
+  const lacking = neededOptions.filter((option) => !options.includes(option));
+  return [
+    lacking.length === 0
+      ? finding("bubblewrap", "ok", `${version} at ${bwrap}`)
+      : finding(
+          "bubblewrap",
+          "missing",
+          `${version} lacks ${lacking.join(", ")}`,
+          `Install a newer one. ${installHints}`,
+        ),
+    namespaces(bwrap),
+  ];
+}
+
+function namespaces(bwrap: string): Finding {
+  const words = [
+    "--unshare-all",
+    "--unshare-user",
+    "--disable-userns",
+    "--ro-bind",
+    "/",
+    "/",
+    "--proc",
+    "/proc",
+    "--dev",
+    "/dev",
+    "true",
+  ];
+  const { status, stderr } = spawnSync(bwrap, words, { encoding: "utf8" });
+  if (status === 0) return finding("namespaces", "ok", "user, pid, network, ipc and mount namespaces can be made");
+  const bars = namespaceBars();
+  return finding(
+    "namespaces",
+    "missing",
+    [stderr.trim(), ...bars.map(({ what }) => what)].join("; "),
+    bars.map(({ remedy }) => remedy).join("; ") || "In a container, allow user namespaces and an unmasked /proc.",
+  );
+}
+
+function native(): Finding {
+  try {
+    return finding("native programs", "ok", findNativePrograms().launch);
+  } catch {
+    return finding(
+      "native programs",
+      "missing",
+      `none for ${process.arch}`,
+      "In a checkout: make build. Otherwise reinstall.",
+    );
+  }
+}
+
+function kernel(): Finding {
+  return canScopeAbstractSockets(release())
+    ? finding("abstract sockets", "ok", "kept apart by Landlock with an open network too")
+    : finding(
+        "abstract sockets",
+        "weak",
+        "this kernel cannot keep them apart when the network is open",
+        'Use Linux 6.12 or later, --network none, or sandbox.accept_gaps = ["abstract-sockets"].',
+      );
+}
+
+function program(name: string, path: string, remedy: string): Finding {
+  const found = findOnPath(name, path);
+  return found === null ? finding(name, "weak", "not on PATH", remedy) : finding(name, "ok", found);
+}

@@ -1,0 +1,20 @@
+import { release } from "node:os";
+
+/** What this process is and runs on. The only rooms that ask the process itself are this one and the command line. */
+export interface Host {
+  readonly platform: string;
+  readonly arch: string;
+  readonly release: string;
+  readonly uid: number;
+  readonly pid: number;
+}
+
+export function thisHost(): Host {
+  return {
+    platform: process.platform,
+    arch: process.arch,
+    release: release(),
+    uid: process.getuid?.() ?? -1,
+    pid: process.pid,
+  };
+}

@@ -1,0 +1,23 @@
+import { readFileSync } from "node:fs";
+
+/** What a sandbox says of itself, or null outside of one. */
+export interface Inside {
+  readonly wall: string;
+  readonly root: string;
+  readonly network: string;
+}
+
+/**
+ * Whether this process runs in one of Podbot's sandboxes. The sign lies on a read-only mount at a place where only
+ * root could put one, so nobody inside can remove it and nobody outside can forge it.
+ */
+export function detectSandbox(): Inside | null {
+  try {
+    const mounts = readFileSync("/proc/self/mountinfo", "utf8");
+    if (!mounts.split("\n").some((line) => / \/run\/podbot ro[ ,]/.test(line))) return null;
+    const { sandbox, wall, root, network } = JSON.parse(readFileSync("/run/podbot/sandbox.json", "utf8"));
+    return sandbox === "podbot" ? { wall, root, network } : null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,194 @@
+import { PolicyError } from "../errors.ts";
+import { gitRules } from "../policy/git.ts";
+import { isGlob } from "../policy/glob.ts";
+import { byDepth, isBelow, isWithin, parentOf } from "../policy/paths.ts";
+import { compareAccess, describeRule, type Placeholder, type Rule } from "../policy/rule.ts";
+import { strongest } from "../policy/specificity.ts";
+import type { Survey } from "../survey/survey.ts";
+import type { Request } from "./request.ts";
+
+/** What holds for one resolved path. */
+export interface Verdict {
+  readonly path: string;
+  readonly rule: Rule;
+  readonly beaten: readonly Rule[];
+  /** Set where the path does not exist and must not come into being. */
+  readonly placeholder: Placeholder | null;
+}
+
+/** Private inside, whatever the host has there. */
+export const privatePlaces: readonly string[] = ["/proc", "/dev", "/run", "/tmp"];
+
+/** One verdict for each path that any rule speaks of, parents first. */
+export function decide(request: Request, survey: Survey): readonly Verdict[] {
+  const rules = [...request.rules, ...rulesOfGit(request, survey), ...socketRules(request, survey)];
+  const verdicts = verdictsOf(rules, survey);
+  refuseImpossible(verdicts);
+  refuseStandpoint(request, survey, verdicts);
+  refuseWidening(rules, survey, verdicts);
+  return verdicts;
+}
+
+function rulesOfGit(request: Request, survey: Survey): readonly Rule[] {
+  if (survey.git === null) return [];
+  const strict = request.git.mode === "strict";
+  return gitRules(survey.git, survey.cwd, strict).map(({ access, path, placeholder }) => ({
+    access,
+    pattern: path,
+    written: path,
+    layer: request.git.layer,
+    origin: strict ? "preset @git-strict" : "preset @git",
+    trusted: true,
+    ...(placeholder === undefined ? {} : { placeholder }),
+  }));
+}
+
+/** Sockets of the host are hidden, but for those that the owner names. */
+function socketRules(request: Request, survey: Survey): readonly Rule[] {
+  const named = new Set(
+    request.rules.flatMap(({ pattern, trusted }) => (trusted ? (survey.matches[pattern] ?? []) : [])),
+  );
+  return survey.sockets
+    .filter((path) => !named.has(path) && path !== request.dockerSocket)
+    .map((path) => ({
+      access: "exclude",
+      pattern: path,
+      written: path,
+      layer: "default",
+      origin: "a program of the host listens there",
+      trusted: true,
+    }));
+}
+
+function verdictsOf(rules: readonly Rule[], survey: Survey): readonly Verdict[] {
+  const byPath = new Map<string, [Rule, ...Rule[]]>();
+  const placeholders = new Map<string, Placeholder>();
+  for (const rule of rules) {
+    for (const { path, placeholder } of placesOf(rule, survey)) {
+      const known = byPath.get(path);
+      if (known === undefined) byPath.set(path, [rule]);
+      else known.push(rule);
+      if (placeholder !== null) placeholders.set(path, placeholder);
+    }
+  }
+  const verdicts = [...byPath]
+    .map(([path, candidates]) => ({ path, ...strongest(candidates), placeholder: placeholders.get(path) ?? null }))
+    .sort((a, b) => byDepth(a.path, b.path));
+  const own = verdicts.filter(({ rule }) => rule.layer === "podbot");
+  return verdicts.filter((verdict) => !own.some((guard) => undermines(verdict, guard)));
+}
+
+/** Nothing below what Podbot protects for itself may be opened, however long its path. */
+function undermines(verdict: Verdict, guard: Verdict): boolean {
+  return isBelow(verdict.path, guard.path) && compareAccess(verdict.rule.access, guard.rule.access) > 0;
+}
+
+function placesOf(
+  rule: Rule,
+  survey: Survey,
+): readonly { readonly path: string; readonly placeholder: Placeholder | null }[] {
+  const found = survey.matches[rule.pattern] ?? [];
+  if (found.length > 0) return found.map((path) => ({ path, placeholder: null }));
+  if (rule.own !== undefined) return canBeMade(rule.pattern, survey) ? [{ path: rule.pattern, placeholder: null }] : [];
+  if (rule.placeholder === undefined) return [];
+  const first = firstMissing(rule.pattern, survey);
+  return [{ path: first, placeholder: first === rule.pattern ? rule.placeholder : { kind: "directory" } }];
+}
+
+/** A cache of a tool that has never been here is not worth composing its whole home anew. */
+function canBeMade(path: string, survey: Survey): boolean {
+  return survey.missing[path] === undefined || survey.missing[path] === parentOf(path);
+}
+
+/** To keep `a/b/c` from being made where not even `a` exists, it is `a` that must be held. */
+function firstMissing(path: string, survey: Survey): string {
+  let first = path;
+  while (first !== "/" && survey.nodes[parentOf(first)] === undefined) first = parentOf(first);
+  return first;
+}
+
+function refuseImpossible(verdicts: readonly Verdict[]): void {
+  for (const { path, rule } of verdicts) {
+    if (rule.layer === "default" || rule.layer === "podbot") continue;
+    const place = privatePlaces.find(
+      (reserved) => path === reserved || (reserved !== "/tmp" && isBelow(path, reserved)),
+    );
+    if (place !== undefined) {
+      throw refused(path, rule, `${place} is private inside`, "Leave the rule out, or bind a directory elsewhere.");
+    }
+    if (path === "/" && rule.access !== "ro") {
+      throw refused(path, rule, `the root cannot be ${rule.access}`, "Name the directories that you mean.");
+    }
+  }
+}
+
+function refused(path: string, rule: Rule, why: string, hint: string): PolicyError {
+  return new PolicyError("PATH_REFUSED", `The rule ${describeRule(rule)} for ${path} cannot be kept: ${why}.`, {
+    hint,
+    details: { path, rule: rule.written, origin: rule.origin },
+  });
+}
+
+function refuseStandpoint(request: Request, survey: Survey, verdicts: readonly Verdict[]): void {
+  const { cwd, home } = survey;
+  const refuse = (why: string, hint: string): never => {
+    throw new PolicyError("PATH_REFUSED", `The sandbox cannot be started in ${cwd}: ${why}.`, {
+      hint,
+      details: { cwd },
+    });
+  };
+  if (cwd === "/") refuse("everything would be writable", "Go to the project's directory, or name it with -C.");
+  if (cwd === home) refuse("your whole home would be writable", "Go to the project's directory, or name it with -C.");
+  const place = privatePlaces.find((reserved) => cwd === reserved || (reserved !== "/tmp" && isBelow(cwd, reserved)));
+  if (place !== undefined) refuse(`${place} is private inside`, "Work in a directory elsewhere.");
+  const hiding = verdicts.find(({ path, rule }) => rule.access === "exclude" && isWithin(cwd, path));
+  if (hiding) refuse(`it is hidden by ${describeRule(hiding.rule)}`, "Work elsewhere, or take that rule out.");
+  if (request.root === "host" && !survey.nodes[cwd]) refuse("it does not exist", "Name an existing directory with -C.");
+}
+
+/** An untrusted rule that grants what the trusted ones do not is an error, not a rule without effect. */
+function refuseWidening(rules: readonly Rule[], survey: Survey, verdicts: readonly Verdict[]): void {
+  if (rules.every(({ trusted }) => trusted)) return;
+  const trusted = verdictsOf(
+    rules.filter((rule) => rule.trusted),
+    survey,
+  );
+  const wide = verdicts.filter(
+    ({ path, rule }) => !rule.trusted && compareAccess(rule.access, accessAt(path, trusted)) > 0,
+  );
+  if (wide.length === 0) return;
+  throw new PolicyError(
+    "CONFIG_UNTRUSTED",
+    [
+      "The project's configuration grants more than you have allowed:",
+      ...wide.map(({ path, rule }) => `  ${rule.origin}: ${rule.access} ${rule.written} opens ${path}`),
+    ].join("\n"),
+    {
+      hint: "Read it, then accept it as it is now with: podbot trust",
+      details: { paths: wide.map(({ path }) => path) },
+    },
+  );
+}
+
+/** What a path may be used for by the nearest verdict above it; a bare host root is readable. */
+function accessAt(path: string, verdicts: readonly Verdict[]): Rule["access"] {
+  let access: Rule["access"] = "ro";
+  for (const verdict of verdicts) if (isWithin(path, verdict.path)) access = verdict.rule.access;
+  return access;
+}
+
+/** Protected only where they exist: a placeholder for these would change what tools do. */
+export function unguarded(request: Request, survey: Survey): readonly string[] {
+  return request.rules
+    .filter(
+      ({ access, pattern, placeholder, own }) =>
+        access === "ro" &&
+        placeholder === undefined &&
+        own === undefined &&
+        !isGlob(pattern) &&
+        isBelow(pattern, survey.cwd) &&
+        survey.matches[pattern]?.length === 0,
+    )
+    .map(({ pattern }) => pattern)
+    .filter((path, at, all) => all.indexOf(path) === at);
+}

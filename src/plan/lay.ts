@@ -1,0 +1,160 @@
+import { directoriesBetween } from "../policy/paths.ts";
+import { describeRule } from "../policy/rule.ts";
+import type { Survey } from "../survey/survey.ts";
+import { privatePlaces, type Verdict } from "./decide.ts";
+import type { HeldName, Operation, PathDecision } from "./plan.ts";
+import { keptHome, type Request } from "./request.ts";
+import { Territory } from "./territory.ts";
+
+/** The filesystem of the plan, in the making. */
+export interface Ground {
+  readonly operations: Operation[];
+  readonly seals: Operation[];
+  readonly kept: string[];
+  readonly held: HeldName[];
+  readonly paths: PathDecision[];
+  readonly territory: Territory;
+}
+
+const minimalRoot = ["bin", "sbin", "lib", "lib32", "lib64", "libx32", "usr", "etc"];
+
+/** Lays the root, the private places and then every verdict on top of what is above it. */
+export function layGround(request: Request, survey: Survey, verdicts: readonly Verdict[]): Ground {
+  const ground: Ground = { operations: [], seals: [], kept: [], held: [], paths: [], territory: new Territory() };
+  if (request.root === "host") layHostRoot(ground, survey);
+  else layMinimalRoot(ground, survey);
+  layPrivatePlaces(ground);
+  if (request.root === "minimal") layKeptHome(ground, request, survey);
+  for (const verdict of verdicts) layVerdict(ground, request, survey, verdict);
+  return ground;
+}
+
+function layHostRoot({ operations, territory }: Ground, survey: Survey): void {
+  const why = "the host's root is readable (sandbox.root = host)";
+  operations.push(bind("/", "/", "ro", survey.nodes["/"]?.identity ?? null, why));
+  territory.set("/", "ro");
+}
+
+function layMinimalRoot({ operations, seals, territory }: Ground, survey: Survey): void {
+  const why = "programs and libraries (sandbox.root = minimal)";
+  operations.push({ kind: "tmpfs", target: "/", mode: 0o755, why: "an empty root (sandbox.root = minimal)" });
+  territory.set("/", "private");
+  for (const entry of survey.listings["/"] ?? []) {
+    const target = `/${entry.name}`;
+    if (!minimalRoot.includes(entry.name)) continue;
+    if (entry.kind === "link") operations.push({ kind: "link", target, to: entry.to, why });
+    else {
+      operations.push(bind(target, target, "ro", entry.identity, why));
+      territory.set(target, "ro");
+    }
+  }
+  seals.push({ kind: "seal", target: "/", why: "the root itself takes no new entries" });
+}
+
+function layPrivatePlaces({ operations, territory }: Ground): void {
+  operations.push({ kind: "dev", target: "/dev", why: "a few harmless devices" });
+  operations.push({ kind: "proc", target: "/proc", why: "only the sandbox's own processes" });
+  operations.push({ kind: "tmpfs", target: "/tmp", mode: 0o1777, why: "private, gone afterwards" });
+  operations.push({ kind: "tmpfs", target: "/run", mode: 0o755, why: "private: sockets of the host live in /run" });
+  for (const place of privatePlaces) territory.set(place, "private");
+}
+
+function layKeptHome(ground: Ground, request: Request, survey: Survey): void {
+  const source = `${request.keptDirectory}/${keptHome}`;
+  ground.kept.push(source);
+  ground.operations.push(bind(source, survey.home, "rw", null, "a home of the sandbox's own, kept between runs"));
+  ground.territory.set(survey.home, "private");
+}
+
+function layVerdict(ground: Ground, request: Request, survey: Survey, verdict: Verdict): void {
+  const { path, rule, placeholder } = verdict;
+  const region = ground.territory.at(path);
+  const why = describeRule(rule);
+  const mounted = isNew(verdict, region.look);
+  ground.paths.push({
+    path,
+    access: rule.access,
+    rule: rule.written,
+    layer: rule.layer,
+    origin: rule.origin,
+    beaten: verdict.beaten.map(describeRule),
+    mounted,
+  });
+  if (!mounted) return;
+  if (region.look === "rw" && rule.access !== "rw") holdAncestors(ground, survey, region.begins, path, why);
+  if (placeholder !== null) ground.held.push({ path, placeholder });
+  if (rule.own !== undefined) layOwn(ground, request, survey, path, rule.own, why);
+  else if (rule.access === "exclude") hide(ground, survey, path, why);
+  else {
+    const identity = survey.nodes[path]?.identity ?? null;
+    ground.operations.push(bind(path, path, rule.access, identity, why));
+    ground.territory.set(path, rule.access);
+  }
+}
+
+/** Whether a verdict changes anything where it lies. */
+function isNew({ rule, placeholder }: Verdict, look: ReturnType<Territory["at"]>["look"]): boolean {
+  // Podbot's own protection and placeholders matter only where something could be written.
+  if (placeholder !== null || rule.layer === "podbot") return look === "rw";
+  if (rule.own !== undefined) return look === "ro";
+  if (rule.access === "exclude") return look === "ro" || look === "rw";
+  return look !== rule.access;
+}
+
+/**
+ * A protected name can be carried off by renaming a directory above it. A directory that is a mount cannot be
+ * renamed, so each one on the way is mounted onto itself.
+ */
+function holdAncestors(ground: Ground, survey: Survey, from: string, path: string, why: string): void {
+  for (const directory of directoriesBetween(from, path)) {
+    if (ground.territory.has(directory)) continue;
+    const identity = survey.nodes[directory]?.identity ?? null;
+    ground.operations.push(bind(directory, directory, "rw", identity, `cannot be renamed, for ${why}`));
+    ground.territory.set(directory, "rw");
+  }
+}
+
+function hide(ground: Ground, survey: Survey, path: string, why: string): void {
+  if (survey.nodes[path]?.kind === "directory") {
+    ground.operations.push({ kind: "tmpfs", target: path, mode: 0o755, why });
+    ground.seals.push({ kind: "seal", target: path, why });
+  } else ground.operations.push({ kind: "mask", target: path, why });
+  ground.territory.set(path, "exclude");
+}
+
+function layOwn(ground: Ground, request: Request, survey: Survey, path: string, own: string, why: string): void {
+  const composed = survey.missing[path];
+  if (composed !== undefined) compose(ground, survey, composed);
+  const source = `${request.keptDirectory}/${own}`;
+  ground.kept.push(source);
+  ground.operations.push(bind(source, path, "rw", null, why));
+  ground.territory.set(path, "private");
+}
+
+/** A read-only directory takes no new mount point: it is built anew, entry by entry, around the one that is missing. */
+function compose(ground: Ground, survey: Survey, directory: string): void {
+  const why = "built anew, so that mount points can be missing on the host";
+  if (ground.operations.some(({ kind, target }) => kind === "tmpfs" && target === directory)) return;
+  const begun = ground.territory.below(directory);
+  const at = ground.operations.findIndex(({ target }) => begun.includes(target));
+  const anew: Operation[] = [{ kind: "tmpfs", target: directory, mode: 0o755, why }];
+  for (const entry of survey.listings[directory] ?? []) {
+    const target = directory === "/" ? `/${entry.name}` : `${directory}/${entry.name}`;
+    if (begun.includes(target)) continue;
+    if (entry.kind === "link") anew.push({ kind: "link", target, to: entry.to, why });
+    else anew.push(bind(target, target, "ro", entry.identity, why));
+  }
+  // Whatever is already laid below belongs on top of it.
+  ground.operations.splice(at < 0 ? ground.operations.length : at, 0, ...anew);
+  ground.seals.push({ kind: "seal", target: directory, why });
+}
+
+export function bind(
+  source: string,
+  target: string,
+  access: "ro" | "rw",
+  identity: string | null,
+  why: string,
+): Operation {
+  return { kind: "bind", source, target, access, identity, why };
+}

@@ -1,0 +1,79 @@
+import type { Placeholder, RuleLayer } from "../policy/rule.ts";
+import type { NetworkMode, Variable } from "./request.ts";
+
+/** One step of building the filesystem inside, in order. Each says why it is there. */
+export type Operation =
+  | {
+      readonly kind: "bind";
+      readonly source: string;
+      readonly target: string;
+      readonly access: "ro" | "rw";
+      /** What `source` stood for when it was surveyed; null for what Podbot itself makes. */
+      readonly identity: string | null;
+      readonly why: string;
+    }
+  | { readonly kind: "tmpfs"; readonly target: string; readonly mode: number; readonly why: string }
+  | { readonly kind: "proc" | "dev"; readonly target: string; readonly why: string }
+  | { readonly kind: "link"; readonly target: string; readonly to: string; readonly why: string }
+  | { readonly kind: "directory"; readonly target: string; readonly mode: number; readonly why: string }
+  | {
+      readonly kind: "file";
+      readonly target: string;
+      readonly content: string;
+      readonly mode: number;
+      readonly why: string;
+    }
+  /** An empty file that nobody may read lies over the target. */
+  | { readonly kind: "mask"; readonly target: string; readonly why: string }
+  | { readonly kind: "mode"; readonly target: string; readonly mode: number; readonly why: string }
+  /** No more changes to the filesystem that was mounted at the target. */
+  | { readonly kind: "seal"; readonly target: string; readonly why: string };
+
+/** What was decided for one path, and by which rule. */
+export interface PathDecision {
+  readonly path: string;
+  readonly access: "exclude" | "ro" | "rw";
+  readonly rule: string;
+  readonly layer: RuleLayer;
+  readonly origin: string;
+  /** Rules for the same path that did not hold. */
+  readonly beaten: readonly string[];
+  /** False where the rule changes nothing, since the path is already so. */
+  readonly mounted: boolean;
+}
+
+export interface CommandDecision {
+  readonly command: string;
+  readonly rule: string;
+  readonly targets: readonly string[];
+}
+
+/** A name that Podbot makes on the host while the sandbox runs, so that nobody can make it inside. */
+export interface HeldName {
+  readonly path: string;
+  readonly placeholder: Placeholder;
+}
+
+/** What will be built: plain data, frozen, without secrets and without anything of one session. */
+export interface Plan {
+  readonly version: 1;
+  readonly wall: "bubblewrap";
+  readonly root: "host" | "minimal";
+  readonly cwd: string;
+  readonly home: string;
+  readonly command: readonly [string, ...string[]];
+  readonly network: { readonly mode: NetworkMode; readonly origin: string };
+  readonly nesting: boolean;
+  readonly graceMs: number;
+  readonly acceptedGaps: readonly string[];
+  readonly variables: readonly Variable[];
+  /** Directories of the sandbox's own, made on the host before the start. */
+  readonly kept: readonly string[];
+  readonly held: readonly HeldName[];
+  readonly operations: readonly Operation[];
+  readonly paths: readonly PathDecision[];
+  readonly commands: readonly CommandDecision[];
+  /** Names that a rule protects where they exist; if one appears while the sandbox runs, the owner is told. */
+  readonly watched: readonly string[];
+  readonly warnings: readonly string[];
+}

@@ -1,0 +1,58 @@
+import { compareAccess, describeRule } from "../policy/rule.ts";
+import type { Survey } from "../survey/survey.ts";
+import type { Verdict } from "./decide.ts";
+import type { Ground } from "./lay.ts";
+import type { Request } from "./request.ts";
+
+/** What the owner should know before the start, though it stops nothing. */
+export function findWarnings(
+  request: Request,
+  survey: Survey,
+  ground: Ground,
+  verdicts: readonly Verdict[],
+): readonly string[] {
+  return [
+    ...hardLinks(survey, ground),
+    ...rulesWithoutEffect(verdicts),
+    ...gitElsewhere(survey),
+    ...(request.dockerSocket === null
+      ? []
+      : [
+          `--docker hands ${request.dockerSocket} in: whoever reaches it controls the host. This is a change of trust.`,
+        ]),
+    ...(request.nesting
+      ? ["sandbox.nesting leaves user namespaces available inside: more of the kernel is in reach."]
+      : []),
+  ];
+}
+
+/** Hiding one name of a file does not hide the others. */
+function hardLinks(survey: Survey, { paths }: Ground): readonly string[] {
+  return paths
+    .filter(({ path, access, mounted }) => access === "exclude" && mounted && isSharedFile(survey, path))
+    .map(({ path }) => `${path} is hidden, but the file has other names (hard links) that are not.`);
+}
+
+function isSharedFile(survey: Survey, path: string): boolean {
+  const node = survey.nodes[path];
+  return node?.kind === "file" && node.links > 1;
+}
+
+/** A flag that grants and loses is a surprise; say who won. */
+function rulesWithoutEffect(verdicts: readonly Verdict[]): readonly string[] {
+  return verdicts.flatMap(({ path, rule, beaten }) =>
+    beaten
+      .filter((loser) => loser.layer === "flag" && compareAccess(loser.access, rule.access) > 0)
+      .map((loser) => `${describeRule(loser)} has no effect on ${path}: ${describeRule(rule)} holds.`),
+  );
+}
+
+function gitElsewhere({ git, cwd }: Survey): readonly string[] {
+  if (git === null || git.gitDir.startsWith(`${cwd}/`)) return [];
+  if (git.entry.kind === "file" && !git.pointsBack) {
+    return [
+      `${git.entry.path} names ${git.gitDir}, which does not point back, so it stays read-only. If it is right: --rw ${git.gitDir}`,
+    ];
+  }
+  return git.entry.kind === "link" ? [`${git.entry.path} is a link: ${git.gitDir} is writable too.`] : [];
+}

@@ -1,0 +1,76 @@
+import { isBelow, isWithin } from "./paths.ts";
+import type { Access, Placeholder } from "./rule.ts";
+
+/** How git keeps the repository around the working directory; all paths are resolved. */
+export interface GitLayout {
+  /** Where `.git` lies and what it is there: its directory, a file that points to it, or a link. */
+  readonly entry: { readonly path: string; readonly kind: "directory" | "file" | "link" };
+  readonly gitDir: string;
+  /** Equal to `gitDir` but in linked worktrees. */
+  readonly commonDir: string;
+  /**
+   * Whether the git directory, where it lies outside, points back to this worktree. A `.git` file is part of the
+   * project and may be hostile: what it names is made writable only if the other end agrees.
+   */
+  readonly pointsBack: boolean;
+  /** Git directories of submodules, below `modules/`. */
+  readonly modules: readonly string[];
+  /** Hook directories that the configuration names (`core.hooksPath`), as husky does. */
+  readonly hookDirectories: readonly string[];
+  /** The branch that HEAD names, or null when it is detached. */
+  readonly branch: string | null;
+  /** Every file and directory below `refs/heads`, relative to it. */
+  readonly heads: readonly string[];
+}
+
+export interface GitRule {
+  readonly access: Access;
+  readonly path: string;
+  readonly placeholder?: Placeholder;
+}
+
+const directory: Placeholder = { kind: "directory" };
+const emptyFile: Placeholder = { kind: "file", content: "" };
+
+/**
+ * `commondir` says where the shared part of a repository lies. Missing, an agent could create it and lend git a
+ * configuration of its own. An empty one would break git, but "." says what its absence says.
+ */
+const samePlace: Placeholder = { kind: "file", content: ".\n" };
+
+/** The rules by which `@git` and `@git-strict` keep what git executes or obeys. */
+export function gitRules(layout: GitLayout, cwd: string, strict: boolean): readonly GitRule[] {
+  const places = [...new Set([layout.commonDir, layout.gitDir, ...layout.modules])];
+  return [
+    ...places.filter((place) => reachesOut(place, layout, cwd)).map((path): GitRule => ({ access: "rw", path })),
+    ...(layout.entry.kind === "file" ? [{ access: "ro" as const, path: layout.entry.path }] : []),
+    ...places.flatMap((place) => obeyed(place)),
+    ...layout.hookDirectories.map((path): GitRule => ({ access: "ro", path, placeholder: directory })),
+    ...(strict ? strictRules(layout) : []),
+  ];
+}
+
+/** From a subdirectory or a linked worktree, git must still write its own directory, which lies elsewhere. */
+function reachesOut(place: string, layout: GitLayout, cwd: string): boolean {
+  if (isBelow(place, cwd) || (layout.entry.kind === "file" && !layout.pointsBack)) return false;
+  return place === layout.commonDir || place === layout.gitDir;
+}
+
+function obeyed(place: string): readonly GitRule[] {
+  return [
+    { access: "ro", path: `${place}/hooks`, placeholder: directory },
+    { access: "ro", path: `${place}/config`, placeholder: emptyFile },
+    { access: "ro", path: `${place}/config.worktree`, placeholder: emptyFile },
+    { access: "ro", path: `${place}/commondir`, placeholder: samePlace },
+  ];
+}
+
+function strictRules({ commonDir, branch, heads }: GitLayout): readonly GitRule[] {
+  const current = branch?.startsWith("refs/heads/") ? branch.slice("refs/heads/".length) : null;
+  const others = heads.filter((head) => current === null || !isWithin(current, head));
+  return [
+    ...others.map((head): GitRule => ({ access: "ro", path: `${commonDir}/refs/heads/${head}` })),
+    { access: "ro", path: `${commonDir}/refs/tags`, placeholder: directory },
+    { access: "ro", path: `${commonDir}/packed-refs`, placeholder: emptyFile },
+  ];
+}

@@ -1,0 +1,43 @@
+/** What a path may be used for, least first. */
+export type Access = "exclude" | "ro" | "rw";
+
+const rank = { exclude: 0, ro: 1, rw: 2 } as const satisfies Record<Access, number>;
+
+/** Positive where `a` grants more than `b`. */
+export function compareAccess(a: Access, b: Access): number {
+  return rank[a] - rank[b];
+}
+
+/** Where a rule comes from, weakest first. `podbot` is Podbot's own protection, which nothing overrides. */
+export type RuleLayer = "default" | "global" | "project" | "environment" | "flag" | "podbot";
+
+const layerOrder: readonly RuleLayer[] = ["default", "global", "project", "environment", "flag", "podbot"];
+
+export function compareLayers(a: RuleLayer, b: RuleLayer): number {
+  return layerOrder.indexOf(a) - layerOrder.indexOf(b);
+}
+
+/** What stands in for a protected path that does not exist, so that it cannot be created inside. */
+export type Placeholder = { readonly kind: "directory" } | { readonly kind: "file"; readonly content: string };
+
+export interface Rule {
+  readonly access: Access;
+  /** Absolute; may be a glob. */
+  readonly pattern: string;
+  /** As the owner wrote it. */
+  readonly written: string;
+  readonly layer: RuleLayer;
+  /** Who said so, for people: `preset @base`, a file's path, `--rw`. */
+  readonly origin: string;
+  /** An untrusted rule may take access away, never give it. */
+  readonly trusted: boolean;
+  /** Held even where the path is missing. */
+  readonly placeholder?: Placeholder;
+  /** Not the host's own directory but one that Podbot keeps for the sandbox under this name. */
+  readonly own?: string;
+}
+
+/** One sentence's worth of a rule, for plans, debug output and denials. */
+export function describeRule(rule: Pick<Rule, "access" | "written" | "origin" | "layer">): string {
+  return `${rule.access} ${rule.written} (${rule.origin}, ${rule.layer})`;
+}

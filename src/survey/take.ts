@@ -1,0 +1,115 @@
+import { readdirSync, readlinkSync } from "node:fs";
+import { join } from "node:path";
+import { FilesystemError, PolicyError } from "../errors.ts";
+import { gitRules } from "../policy/git.ts";
+import { isGlob } from "../policy/glob.ts";
+import { isWithin, parentOf } from "../policy/paths.ts";
+import { findTargets, readScript } from "./commands.ts";
+import { expandPattern } from "./expand.ts";
+import { findGit } from "./git.ts";
+import { identityOf, kindOf, Reader, statOf } from "./reader.ts";
+import { findSockets } from "./sockets.ts";
+import type { Ask, Listed, Script, Survey, Target } from "./survey.ts";
+
+/** Reads the filesystem once and to the end. */
+export function takeSurvey(ask: Ask): Survey {
+  const reader = new Reader();
+  const cwd = directoryAt(ask.cwd, "working directory", reader);
+  const home = directoryAt(ask.home, "home directory", reader);
+  const git = ask.git ? findGit(cwd, ask.gitStrict, reader) : null;
+  const patterns = new Set(ask.rules.map(({ pattern }) => pattern));
+  if (git !== null) for (const { path } of gitRules(git, cwd, ask.gitStrict)) patterns.add(path);
+
+  const matches: Record<string, readonly string[]> = {};
+  for (const pattern of patterns) {
+    const found = expandPattern(pattern, reader);
+    for (const path of found) reader.look(path);
+    if (found.length === 0 && !isGlob(pattern)) nearestAbove(pattern, reader);
+    matches[pattern] = found;
+  }
+  const targets: Record<string, readonly Target[]> = {};
+  const scripts: Record<string, Script> = {};
+  for (const command of ask.commands) {
+    targets[command.name] = findTargets(command.name, ask.path, cwd, reader);
+    if (command.kind === "script") scripts[command.name] = readScript(command.name, command.script, reader);
+  }
+  const sockets = findSockets(reader);
+  for (const path of sockets) reader.look(path);
+  return {
+    cwd,
+    home,
+    matches,
+    ...mountPoints(ask.mountPoints, ask.emptyRoot, reader),
+    git,
+    targets,
+    scripts,
+    sockets,
+    resolver: ask.network ? resolverPlace(reader) : null,
+    nodes: Object.fromEntries(reader.nodes),
+  };
+}
+
+function directoryAt(path: string, what: string, reader: Reader): string {
+  const resolved = reader.resolve(path);
+  const node = resolved === null ? null : reader.look(resolved);
+  if (resolved !== null && node?.kind === "directory") return resolved;
+  const problem = `The ${what} ${JSON.stringify(path)} ${node === null ? "does not exist" : "is not a directory"}.`;
+  if (what === "home directory") {
+    throw new FilesystemError("HOME_INVALID", problem, { hint: "Set HOME to your home directory.", details: { path } });
+  }
+  throw new PolicyError("PATH_REFUSED", problem, {
+    hint: "Go to an existing directory or name one with -C.",
+    details: { path },
+  });
+}
+
+/** Where a mount point is missing, the nearest directory above it, and all that lies there. */
+function mountPoints(
+  points: readonly string[],
+  emptyRoot: boolean,
+  reader: Reader,
+): Pick<Survey, "missing" | "listings"> {
+  const missing: Record<string, string> = {};
+  const listings: Record<string, readonly Listed[]> = emptyRoot ? { "/": list("/") } : {};
+  for (const point of points) {
+    const resolved = reader.resolve(point);
+    if (resolved !== null) {
+      reader.look(resolved);
+      continue;
+    }
+    const directory = nearestAbove(point, reader);
+    missing[point] = directory;
+    listings[directory] ??= list(directory);
+  }
+  return { missing, listings };
+}
+
+/** The nearest existing directory above a path that does not exist, resolved and looked at. */
+function nearestAbove(path: string, reader: Reader): string {
+  for (let above = parentOf(path); ; above = parentOf(above)) {
+    const resolved = reader.resolve(above);
+    if (resolved === null) continue;
+    reader.look(resolved);
+    return resolved;
+  }
+}
+
+function list(directory: string): readonly Listed[] {
+  return readdirSync(directory)
+    .sort()
+    .flatMap((name) => {
+      const path = join(directory, name);
+      const stats = statOf(path);
+      if (stats === null) return [];
+      const kind = kindOf(stats);
+      return [{ name, kind, identity: identityOf(stats), to: kind === "link" ? readlinkSync(path) : "" }];
+    });
+}
+
+/** systemd-resolved and others link /etc/resolv.conf into /run, which is private inside. */
+function resolverPlace(reader: Reader): string | null {
+  const resolved = reader.resolve("/etc/resolv.conf");
+  if (resolved === null || !isWithin(resolved, "/run")) return null;
+  reader.look(resolved);
+  return resolved;
+}

@@ -1,0 +1,138 @@
+import {
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  unlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { FilesystemError, WallError } from "../../errors.ts";
+import { thisHost } from "../../machine/host.ts";
+import { startTimeOf } from "../../machine/process.ts";
+import type { HeldName } from "../../plan/plan.ts";
+
+/** Who holds which names. Written before they are made, so that a crash leaves a record and not a riddle. */
+interface Claim {
+  readonly pid: number;
+  readonly started: string;
+  readonly names: readonly HeldName[];
+}
+
+export interface Holding extends Disposable {
+  /** Names that could not be made, since nobody of this user may: then nobody inside may either. */
+  readonly impossible: ReadonlySet<string>;
+}
+
+/**
+ * Makes the names that must not come into being inside, and removes them when the last sandbox that needs them is
+ * gone. Removing a name drops the mounts that other sandboxes have on it, so what another one holds is shared.
+ */
+export function holdNames(directory: string, names: readonly HeldName[], mounted: readonly string[]): Holding {
+  const { pid } = thisHost();
+  const file = join(directory, `${pid}-${claimCount(directory, pid)}.json`);
+  sweep(directory);
+  const others = claims(directory).flatMap(({ claim }) => claim.names);
+  const shared = others.filter(({ path }) => mounted.includes(path));
+  const mine = [...names, ...shared.filter(({ path }) => !names.some((name) => name.path === path))];
+  const impossible = new Set<string>();
+  if (mine.length === 0) return { impossible, [Symbol.dispose]() {} };
+  record(file, directory, pid, mine);
+  const release = () => {
+    const elsewhere = claims(directory).filter((other) => other.file !== file);
+    drop(mine, elsewhere);
+    rmSync(file, { force: true });
+  };
+  try {
+    for (const name of names) if (!make(name, others)) impossible.add(name.path);
+  } catch (error) {
+    release();
+    throw error;
+  }
+  return { impossible, [Symbol.dispose]: release };
+}
+
+function record(file: string, directory: string, pid: number, names: readonly HeldName[]): void {
+  const claim: Claim = { pid, started: startTimeOf(pid) ?? "", names };
+  try {
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    writeFileSync(`${file}.new`, JSON.stringify(claim), { mode: 0o600 });
+    renameSync(`${file}.new`, file);
+  } catch (cause) {
+    throw new FilesystemError("FILESYSTEM", `Podbot cannot write to its state directory ${directory}.`, {
+      hint: "Make it writable, or set XDG_STATE_HOME to a directory that is.",
+      cause,
+    });
+  }
+}
+
+function make({ path, placeholder }: HeldName, others: readonly HeldName[]): boolean {
+  try {
+    if (placeholder.kind === "directory") mkdirSync(path, { mode: 0o755 });
+    else writeFileSync(path, placeholder.content, { flag: "wx", mode: 0o644 });
+    return true;
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    if (code === "EACCES" || code === "EPERM" || code === "EROFS") return false;
+    if (code === "EEXIST" && others.some((name) => name.path === path)) return true;
+    throw new WallError("PATH_CHANGED", `${path} changed between the plan and the start: it could not be held.`, {
+      hint: "Nothing was started. Start again.",
+      details: { path },
+      cause,
+    });
+  }
+}
+
+/** Removes names that nobody holds any more, if they are still as they were made. */
+function drop(names: readonly HeldName[], others: readonly { readonly claim: Claim }[]): void {
+  const needed = new Set(others.flatMap(({ claim }) => claim.names.map(({ path }) => path)));
+  for (const { path, placeholder } of [...names].reverse()) {
+    if (needed.has(path)) continue;
+    try {
+      if (placeholder.kind === "directory") rmdirSync(path);
+      else if (readFileSync(path, "utf8") === placeholder.content) unlinkSync(path);
+    } catch {
+      // Gone already, or put to use by the owner in the meantime: theirs now.
+    }
+  }
+}
+
+/** Finishes what a killed Podbot could not. */
+export function sweep(directory: string): void {
+  const all = claims(directory);
+  const dead = all.filter(({ claim }) => startTimeOf(claim.pid) !== claim.started);
+  const alive = all.filter((entry) => !dead.includes(entry));
+  for (const { file, claim } of dead) {
+    drop(claim.names, alive);
+    rmSync(file, { force: true });
+  }
+}
+
+function claims(directory: string): readonly { readonly file: string; readonly claim: Claim }[] {
+  return filesIn(directory)
+    .filter((name) => name.endsWith(".json"))
+    .flatMap((name) => {
+      const file = join(directory, name);
+      try {
+        return [{ file, claim: JSON.parse(readFileSync(file, "utf8")) as Claim }];
+      } catch {
+        return [];
+      }
+    });
+}
+
+/** One process may run several sandboxes at once. */
+function claimCount(directory: string, pid: number): number {
+  const taken = filesIn(directory).filter((name) => name.startsWith(`${pid}-`));
+  return taken.length === 0 ? 0 : Math.max(...taken.map((name) => Number.parseInt(name.split("-")[1] ?? "0", 10))) + 1;
+}
+
+function filesIn(directory: string): readonly string[] {
+  try {
+    return readdirSync(directory);
+  } catch {
+    return [];
+  }
+}
