@@ -24,7 +24,8 @@ export {
   UsageError,
   WallError,
 } from "./errors.ts";
-export { type PlannedSandbox, planSandbox, type SandboxOptions } from "./keeper/sandbox.ts";
+export type { SandboxOptions } from "./keeper/request.ts";
+export { type PlannedSandbox, planSandbox } from "./keeper/sandbox.ts";
 export { diagnose, type Finding, isAble } from "./machine/diagnosis.ts";
 export { detectSandbox, type Inside } from "./machine/inside.ts";
 export { decisionFor } from "./plan/access.ts";

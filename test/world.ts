@@ -84,15 +84,24 @@ export class World {
   }
 
   /** The real program, in this process, on files as its descriptors. */
-  async podbot(words: readonly string[], options: Partial<Pick<Io, "cwd" | "env" | "onSignal">> = {}): Promise<Outcome> {
+  async podbot(
+    words: readonly string[],
+    options: Partial<Pick<Io, "cwd" | "env" | "onSignal">> = {},
+  ): Promise<Outcome> {
     const out = join(this.directory, "stdout");
     const err = join(this.directory, "stderr");
     const descriptors = [openSync("/dev/null", "r"), openSync(out, "w+"), openSync(err, "w+")] as const;
     const spoken = { stdout: "", stderr: "" };
+    const speaker = (name: "stdout" | "stderr") => ({
+      write: (text: string) => {
+        spoken[name] += text;
+      },
+      isTerminal: false,
+    });
     try {
       const status = await main(words, {
-        stdout: { write: (text) => void (spoken.stdout += text), isTerminal: false },
-        stderr: { write: (text) => void (spoken.stderr += text), isTerminal: false },
+        stdout: speaker("stdout"),
+        stderr: speaker("stderr"),
         descriptors,
         env: this.env,
         cwd: this.project,
@@ -100,7 +109,11 @@ export class World {
         now: Date.now,
         ...options,
       });
-      return { status, stdout: spoken.stdout + readFileSync(out, "utf8"), stderr: spoken.stderr + readFileSync(err, "utf8") };
+      return {
+        status,
+        stdout: spoken.stdout + readFileSync(out, "utf8"),
+        stderr: spoken.stderr + readFileSync(err, "utf8"),
+      };
     } finally {
       for (const descriptor of descriptors) closeSync(descriptor);
     }

@@ -24,13 +24,9 @@ export interface EnvironmentLayer extends Validated {
   readonly warnings: readonly string[];
 }
 
-/** The layer that `PODBOT_*` variables make, or undefined when none says anything. An empty variable counts as unset. */
-export function readEnvironment(env: Readonly<Record<string, string | undefined>>): EnvironmentLayer | undefined {
-  const given = Object.keys(env).filter(
-    (name) => name.startsWith("PODBOT_") && env[name] !== "" && !reserved.includes(name),
-  );
-  if (given.length === 0) return undefined;
-
+/** The layer that `PODBOT_*` variables make. An empty variable counts as unset. */
+export function readEnvironment(env: Readonly<Record<string, string | undefined>>): EnvironmentLayer {
+  const given = Object.keys(env).filter((name) => name.startsWith("PODBOT_") && env[name] && !reserved.includes(name));
   const input: Record<string, unknown> = {};
   const warnings: string[] = [];
   const problems: Problem[] = [];

@@ -9,6 +9,8 @@ import type { Layer, LoadedConfig, LoadOptions, ProjectFile } from "./types.ts";
 import { validateLayer } from "./validate.ts";
 import { findWidenings, untrustedError } from "./widening.ts";
 
+const flagSource = "command line";
+
 /**
  * Reads every layer and merges them. All that is wrong, in whatever layer, is thrown as one ConfigError. The parsers
  * and the trust records are loaded only when there is a file that needs them: most runs have none.
@@ -23,19 +25,18 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
     ...(project === undefined ? [] : [await readLayer("project", project)]),
   ];
   const variables = readEnvironment(env);
-  const flags = validateLayer({ ...overrides }, { source: "command line", typed: true });
+  const flags = validateLayer({ ...overrides }, { source: flagSource, typed: true });
 
-  const layers: readonly Layer[] = [
+  const above: readonly Layer[] = [
+    { name: "environment", source: environmentSource, trusted: true, value: variables.value },
+    { name: "flag", source: flagSource, trusted: true, value: flags.value },
+  ];
+  const layers = [
     defaultLayer(),
     ...read.map(({ layer }) => layer),
-    ...(variables === undefined
-      ? []
-      : [{ name: "environment" as const, source: environmentSource, trusted: true, value: variables.value }]),
-    ...(Object.keys(flags.value).length === 0
-      ? []
-      : [{ name: "flag" as const, source: "command line", trusted: true, value: flags.value }]),
+    ...above.filter(({ value }) => Object.keys(value).length > 0),
   ];
-  const problems = [...read.flatMap((file) => file.problems), ...(variables?.problems ?? []), ...flags.problems];
+  const problems = [...read.flatMap((file) => file.problems), ...variables.problems, ...flags.problems];
 
   const { config, origins } = mergeLayers(layers);
   const rules = checkRules(config, origins, new Set(problems.flatMap(({ field }) => field ?? [])));
@@ -48,7 +49,7 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
     config,
     layers: judged?.trusted ? layers.map((layer) => ({ ...layer, trusted: true })) : layers,
     origins,
-    warnings: [...(variables?.warnings ?? []), ...rules.warnings],
+    warnings: [...variables.warnings, ...rules.warnings],
     files: read.map(({ layer }) => layer.source),
     ...(judged === undefined ? {} : { project: judged }),
   };

@@ -5,9 +5,9 @@ import {
   isScalar,
   isSeq,
   Lexer,
-  LineCounter,
   type ParsedNode,
   Parser,
+  type Scalar,
   type ScalarTag,
   type YAMLError,
 } from "yaml";
@@ -18,19 +18,22 @@ import { deepest, isUnsafeName, problems, SyntaxProblem } from "./syntax-problem
  * and other tags are refused: no key needs them, and without them a short file cannot stand for a huge one.
  */
 export function parseYaml(text: string): unknown {
-  const lines = new LineCounter();
-  const lineAt = (offset: number) => lines.linePos(offset).line;
+  const fail: Fail = (reason, offset) => {
+    throw new SyntaxProblem(reason, text.slice(0, offset).split("\n").length);
+  };
   let first: Document.Parsed | undefined;
-  for (const document of composerFor(lines).compose(tokensOf(text, lines), true, text.length)) {
-    if (first !== undefined) throw new SyntaxProblem("holds more than one YAML document", lineAt(document.range[0]));
+  for (const document of makeComposer().compose(tokensOf(text, fail), true, text.length)) {
+    if (first !== undefined) fail("holds more than one YAML document", document.range[0]);
     const [error] = [...document.errors, ...document.warnings];
-    if (error !== undefined) throw new SyntaxProblem(wordsFor(error), lineAt(error.pos[0]));
+    if (error !== undefined) fail(wordsFor(error), error.pos[0]);
     first = document as Document.Parsed;
   }
-  if (first?.directives.yaml.version !== "1.2") throw new SyntaxProblem("asks for another YAML than 1.2", 1);
-  if (first.contents === null || (isScalar(first.contents) && first.contents.value === null)) return {};
-  return toValue(first.contents, lineAt);
+  if (first?.directives.yaml.version !== "1.2") return fail("asks for another YAML than 1.2", 0);
+  const value = toValue(first.contents, fail);
+  return value === null ? {} : value;
 }
+
+type Fail = (reason: string, offset: number) => never;
 
 /** A configuration of this many tokens is none. The parser makes several objects of each, and a long error of each wrong one. */
 const mostTokens = 50_000;
@@ -39,20 +42,19 @@ const mostTokens = 50_000;
  * The parser's tokens, read only as far as the file stays within bounds. The composer recurses: on a deep file it
  * would use up the stack, which can take the process down instead of throwing.
  */
-function* tokensOf(text: string, lines: LineCounter) {
-  const parser = new Parser(lines.addNewLine);
+function* tokensOf(text: string, fail: Fail) {
+  const parser = new Parser();
   let count = 0;
   for (const lexeme of new Lexer().lex(text)) {
     yield* parser.next(lexeme);
     // Each level of ours is at most two of the parser's: a collection, and the item in it.
-    if (parser.stack.length > 2 * deepest) throw new SyntaxProblem(problems.depth, lines.linePos(parser.offset).line);
-    if (++count > mostTokens)
-      throw new SyntaxProblem("is too long for a configuration", lines.linePos(parser.offset).line);
+    if (parser.stack.length > 2 * deepest) fail(problems.depth, parser.offset);
+    if (++count > mostTokens) fail("is too long for a configuration", parser.offset);
   }
   yield* parser.end();
 }
 
-function composerFor(lineCounter: LineCounter): Composer<ParsedNode> {
+function makeComposer(): Composer<ParsedNode> {
   return new Composer({
     version: "1.2",
     schema: "core",
@@ -62,7 +64,6 @@ function composerFor(lineCounter: LineCounter): Composer<ParsedNode> {
     // Checked below instead: the parser's own check compares all pairs of keys.
     uniqueKeys: false,
     prettyErrors: false,
-    lineCounter,
   });
 }
 
@@ -70,21 +71,19 @@ function secretTag(tag: string): ScalarTag {
   return { tag, resolve: (name) => `${tag} ${name}` };
 }
 
-function toValue(node: ParsedNode | null, lineAt: (offset: number) => number): unknown {
+function toValue(node: ParsedNode | null, fail: Fail): unknown {
   if (node === null) return null;
-  const line = lineAt(node.range[0]);
-  if (node.tag !== undefined && !knownTag.test(node.tag)) throw new SyntaxProblem(unknownTag, line);
+  if (node.tag !== undefined && !knownTag.test(node.tag)) fail(unknownTag, node.range[0]);
   if (isScalar(node)) return node.value;
-  if (isSeq(node)) return node.items.map((item) => toValue(item as ParsedNode, lineAt));
-  if (!isMap(node)) throw new SyntaxProblem("uses an alias (*name); write the value out", line);
+  if (isSeq(node)) return node.items.map((item) => toValue(item, fail));
+  if (!isMap(node)) return fail("uses an alias (*name); write the value out", node.range[0]);
   const table: Record<string, unknown> = Object.create(null);
   for (const { key, value } of node.items) {
     // `stringKeys` has made sure of it.
-    const name = isScalar(key) ? String(key.value) : "";
-    const keyLine = lineAt(key.range[0]);
-    if (isUnsafeName(name)) throw new SyntaxProblem(problems.unsafeName, keyLine);
-    if (name in table) throw new SyntaxProblem(problems.duplicate, keyLine);
-    table[name] = toValue(value, lineAt);
+    const { value: name } = key as Scalar.Parsed & { readonly value: string };
+    if (isUnsafeName(name)) fail(problems.unsafeName, key.range[0]);
+    if (name in table) fail(problems.duplicate, key.range[0]);
+    table[name] = toValue(value, fail);
   }
   return table;
 }

@@ -109,14 +109,16 @@ function missingSecrets({ environment, secrets }: Config, origins: readonly Orig
     if (value.kind !== "secret" || value.optional || value.name in secrets) return [];
     const key = `environment.set.${showName(variable)}`;
     const near = nearestName(value.name, Object.keys(secrets));
-    const wayOut = near === undefined ? `define secrets.${value.name}` : `did you mean ${near}?`;
     return {
       kind: "secret" as const,
       source: origins.find((origin) => origin.key === key)?.source ?? "",
       key,
       field: "environment.set",
       wrong: `refers to the secret ${value.name}, which is not defined`,
-      wayOut: `${wayOut}, or write !secret? ${value.name} if it may be absent`,
+      wayOut:
+        near === undefined
+          ? `define secrets.${value.name}, or write !secret? ${value.name} if it may be absent`
+          : `did you mean ${near}?`,
     };
   });
 }

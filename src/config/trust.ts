@@ -9,8 +9,8 @@ import {
   readFileSync,
   realpathSync,
   renameSync,
-  rmSync,
   statSync,
+  unlinkSync,
   writeFileSync,
 } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
@@ -150,24 +150,30 @@ function parseRecords(text: string): readonly TrustedFile[] | undefined {
 /** Written beside and renamed, so that a reader sees the old records or the new ones, and a crash leaves one of the two. */
 function writeRecords(options: TrustOptions, records: readonly TrustedFile[]): void {
   const path = recordsPath(options);
-  const draft = `${path}.${randomBytes(6).toString("hex")}`;
   try {
     mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
     chmodSync(dirname(path), 0o700);
-    const descriptor = openSync(draft, "wx", 0o600);
-    try {
-      writeFileSync(descriptor, `${JSON.stringify({ version: 1, trusted: records }, null, 2)}\n`);
-      fsyncSync(descriptor);
-    } finally {
-      closeSync(descriptor);
-    }
-    renameSync(draft, path);
+    replaceFile(path, `${JSON.stringify({ version: 1, trusted: records }, null, 2)}\n`);
   } catch (error) {
-    rmSync(draft, { force: true });
     throw new FilesystemError("FILESYSTEM", `The trust records ${showPath(path)} cannot be written.`, {
       hint: "Make their directory writable for you.",
       details: { path },
       cause: error,
     });
+  }
+}
+
+function replaceFile(path: string, content: string): void {
+  const draft = `${path}.${randomBytes(6).toString("hex")}`;
+  const descriptor = openSync(draft, "wx", 0o600);
+  try {
+    writeFileSync(descriptor, content);
+    fsyncSync(descriptor);
+    renameSync(draft, path);
+  } catch (error) {
+    unlinkSync(draft);
+    throw error;
+  } finally {
+    closeSync(descriptor);
   }
 }

@@ -37,6 +37,7 @@ export function wrapCommands(request: Request, survey: Survey, ground: Ground): 
   const reals = new Map(
     [...visible].flatMap(([name, targets]) => targets.map((target, at) => realOf(name, target, at))),
   );
+  const interpreters = new Set(Object.values(survey.scripts).map(({ interpreter }) => interpreter));
   const rows: Row[] = [];
   const operations: Operation[] = [];
   const decisions: CommandDecision[] = [];
@@ -49,7 +50,7 @@ export function wrapCommands(request: Request, survey: Survey, ground: Ground): 
       operations.push(bind(script.path, scriptPath(command.name), "ro", script.identity, why));
     }
     for (const target of targets) {
-      const real = needsReal(command, target) ? (reals.get(target.path) as Real) : null;
+      const real = needsReal(command, target, interpreters) ? (reals.get(target.path) as Real) : null;
       if (real !== null && !operations.some(({ target: mounted }) => mounted === real.mount)) {
         operations.push(bind(real.source, real.mount, "ro", real.identity, `the real ${command.name}`));
       }
@@ -87,9 +88,9 @@ function realOf(name: string, target: Target, at: number): readonly [string, Rea
   return [target.path, { path: `${mount}${target.path.slice(source.length)}`, source, mount, identity }];
 }
 
-/** A blocked program that also answers to other names (busybox) must still do so. */
-function needsReal(command: CommandRule, target: Target): boolean {
-  return command.kind !== "deny" || nameOf(target.path) !== command.name;
+/** A blocked program that also answers to other names (busybox), or that runs a wrapper's script, must still do so. */
+function needsReal(command: CommandRule, target: Target, interpreters: ReadonlySet<string>): boolean {
+  return command.kind !== "deny" || nameOf(target.path) !== command.name || interpreters.has(target.path);
 }
 
 function scriptPath(name: string): string {

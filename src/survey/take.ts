@@ -34,7 +34,10 @@ export function takeSurvey(ask: Ask): Survey {
     if (command.kind === "script") scripts[command.name] = readScript(command.name, command.script, reader);
   }
   const sockets = findSockets(reader);
-  for (const path of sockets) reader.look(path);
+  for (const path of sockets) {
+    reader.look(path);
+    matches[path] ??= [path];
+  }
   return {
     cwd,
     home,

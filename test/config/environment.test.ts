@@ -26,8 +26,8 @@ describe("a PODBOT_* variable", () => {
     { PODBOT_IMAGE: undefined },
     { PODBOT_CONFIG_PATH: "/x", PODBOT_CMD: "git", PODBOT_REAL: "/usr/bin/git" },
     { HOME: "/home/me", XPODBOT_IMAGE: "x" },
-  ])("is not there in %j", (env) => {
-    expect(readEnvironment(env)).toBeUndefined();
+  ])("is not among %j", (env) => {
+    expect(readEnvironment(env)).toEqual({ value: {}, problems: [], warnings: [] });
   });
 
   test.each<[Record<string, string>, string]>([
@@ -47,7 +47,7 @@ describe("a PODBOT_* variable", () => {
       'PODBOT_NETWORK = "true": is set beside PODBOT_NETWORK_MODE; unset one of the two',
     ],
   ])("with a wrong value is named: %j", (env, expected) => {
-    const problems = readEnvironment(env)?.problems ?? [];
+    const problems = readEnvironment(env).problems;
     expect(problems).toHaveLength(1);
     expect(configError(problems).message).toContain(`PODBOT_* environment: ${expected}`);
   });

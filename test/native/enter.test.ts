@@ -23,6 +23,7 @@ function enter(program: string, words: readonly string[], env = environment, mor
     encoding: "utf8",
     env,
     cwd: scratch,
+    timeout: 10_000,
     stdio: ["ignore", "pipe", "pipe", "pipe", "pipe", "pipe", ...more],
   }) as SpawnSyncReturns<string> & { output: string[] };
   return { status: run.status, stdout: run.stdout, complaints: run.stderr, stderr: run.output[5] ?? "" };
@@ -92,15 +93,15 @@ describe.each([ordinary, sanitized])("podbot-enter, $build build", ({ build, ent
   });
 
   it("searches PATH as shells do", () => {
-    const where = `${build}-path`;
-    addFile(`${where}/locked/tool`, "", 0o644);
-    addFile(`${where}/open/tool`, "#!/bin/sh\necho found", 0o755);
-    const found = (path: string) => enter(program, ["5", "--", "tool"], { ...environment, PATH: path });
-    const [locked, open] = [join(scratch, where, "locked"), join(scratch, where, "open")];
+    const tool = `tool-${build}`;
+    addFile(`locked/${tool}`, "", 0o644);
+    addFile(`open/${tool}`, "#!/bin/sh\necho found", 0o755);
+    const found = (path: string) => enter(program, ["5", "--", tool], { ...environment, PATH: path });
+    const [locked, open] = [join(scratch, "locked"), join(scratch, "open")];
     expect(found(`/nonexistent:/etc/passwd:${locked}:${open}`).stdout).toBe("found\n");
     expect(found(`${locked}:/nonexistent`).complaints).toBe("podbot-enter: exec: 13\n");
     expect(found("").status).toBe(127);
-    addFile("tool", "#!/bin/sh\necho here", 0o755);
+    addFile(tool, "#!/bin/sh\necho here", 0o755);
     expect(found(`${locked}:`).stdout).toBe("here\n");
     expect(found(`${"x".repeat(5000)}:${open}`).stdout).toBe("found\n");
     const { PATH: _, ...withoutPath } = environment;
@@ -110,12 +111,26 @@ describe.each([ordinary, sanitized])("podbot-enter, $build build", ({ build, ent
   it("gives a script without interpreter line to the shell", () => {
     addFile("plain", 'echo "$0 $*"', 0o755);
     expect(enter(program, ["5", "--", "./plain", "a", "b"]).stdout).toBe("./plain a b\n");
-    expect(enter(program, ["5", "--", "plain"], { ...environment, PATH: `${scratch}` }).stdout).toBe(`${scratch}/plain \n`);
+    expect(enter(program, ["5", "--", "plain"], { ...environment, PATH: `${scratch}` }).stdout).toBe(
+      `${scratch}/plain \n`,
+    );
   });
 
-  it.each([[[]], [["5"]], [["5", "--"]], [["5", "ls", "--"]], [["--", "ls"]], [["5x", "--", "ls"]], [["-5", "--", "ls"]],
-    [["", "--", "ls"]], [["1", "--", "ls"]], [["4294967301", "--", "ls"]], [["--isolate", "5", "--", "ls"]],
-    [["--isolate-abstract"]]])("refuses the arguments %j", (words) => { // biome-ignore format: a table
+  it.each([
+    [[]],
+    [["5"]],
+    [["5", "--"]],
+    [["5", "ls", "--"]],
+    [["--", "ls"]],
+    [["5x", "--", "ls"]],
+    [["-5", "--", "ls"]],
+    [["", "--", "ls"]],
+    [["1", "--", "ls"]],
+    [["4294967301", "--", "ls"]],
+    [["--isolate", "5", "--", "ls"]],
+    [["--isolate-abstract"]],
+  ])("refuses the arguments %j", (words) => {
+    // biome-ignore format: a table
     const run = enter(program, words);
     expect(run.status).toBe(125);
     expect(run.complaints).toMatch(/^podbot-enter: usage: .*\n$/);
@@ -131,8 +146,11 @@ describe.each([ordinary, sanitized])("podbot-enter, $build build", ({ build, ent
     const server = createServer((socket) => socket.end());
     server.listen(`\0podbot-${process.pid}-${build}`);
     await once(server, "listening");
-    const connect = `require("net").connect("\\0podbot-${process.pid}-${build}").on("connect", () => console.log("connected")).on("error", (e) => console.log(e.code))`;
-    const client = ["5", "--", process.execPath, "-e", connect];
+    // The client leaves by itself: the server cannot answer while this process waits for it.
+    const say = "(result) => { console.log(result); process.exit() }";
+    const connect = `require("net").connect("\\0podbot-${process.pid}-${build}")`;
+    const listen = `.on("connect", () => say("connected")).on("error", (e) => say(e.code))`;
+    const client = ["5", "--", process.execPath, "-e", `const say = ${say}; ${connect}${listen}`];
     expect(enter(program, client).stdout).toBe("connected\n");
     expect(enter(program, ["--isolate-abstract", ...client]).stdout).toBe("EPERM\n");
     server.close();
@@ -151,7 +169,7 @@ describe.each([ordinary, sanitized])("podbot-enter, $build build", ({ build, ent
     const inside = 'exec 9<"$1"; shift; exec bwrap --seccomp 9 --dev-bind / / -- "$@" 2 -- echo ran';
     const run = (...words: string[]) => {
       const options = { encoding: "utf8", env: environment } as const;
-      return spawnSync("bash", ["-c", inside, "bash", filter, program, ...words], options);
+      return spawnSync("sh", ["-c", inside, "sh", filter, program, ...words], options);
     };
     expect(run().stdout).toBe("ran\n");
     const isolated = run("--isolate-abstract");

@@ -104,7 +104,7 @@ describe.each([ordinary, sanitized])("podbot-launch, $build build", ({ launch })
     const script = 'exec 30<"$1"; exec bwrap --seccomp 30 --dev-bind / / --unshare-pid -- "$2" 1 "$3"';
     const opened = [inFile(content), "/", "/etc", "/", secret].map((path) => openSync(path, "r"));
     const [letterFd, ...rest] = opened as [number, ...number[]];
-    const run = spawnSync("bash", ["-c", script, "bash", filter, launch, lister()], {
+    const run = spawnSync("bash", ["--norc", "-c", script, "bash", filter, launch, lister()], {
       encoding: "utf8",
       env: environment,
       stdio: ["ignore", "pipe", "pipe", letterFd, "pipe", "pipe", ...rest],
@@ -183,8 +183,16 @@ describe.each([ordinary, sanitized])("podbot-launch, $build build", ({ launch })
     ["a length with the sign bit", Buffer.concat([heading(0), record("C", "abc", 0x80000000)]), /truncated/],
     ["a pin that is not open", letter(1, [["C", "x"]]), /descriptor 6 is missing/],
     ["the most pins", letter(0xffffffff, [["C", "x"]]), /too many pins/],
-    ["too many words", Buffer.concat([heading(0), Buffer.concat(Array(65_537).fill(record("A", "")))]), /too many words/],
-    ["too many blobs", Buffer.concat([heading(0), Buffer.concat(Array(4097).fill(record("D", "")))]), /too many blobs|memory file/],
+    [
+      "too many words",
+      Buffer.concat([heading(0), Buffer.concat(Array(65_537).fill(record("A", "")))]),
+      /too many words/,
+    ],
+    [
+      "too many blobs",
+      Buffer.concat([heading(0), Buffer.concat(Array(4097).fill(record("D", "")))]),
+      /too many blobs|memory file/,
+    ],
     ["too long a letter", letter(0, [["D", Buffer.alloc(16 * 2 ** 20)]]), /too long/],
   ])("refuses %s", (_, content, complaint) => {
     const run = post({ launch, bwrap: "/bin/true", content });
@@ -208,8 +216,17 @@ describe.each([ordinary, sanitized])("podbot-launch, $build build", ({ launch })
     expect(run.stderr).toBe("podbot-launch: cannot execute bubblewrap: No such file or directory\n");
   });
 
-  it.each([[[]], [["1"]], [["x", "/bin/true"]], [["-1", "/bin/true"]], [["1x", "/bin/true"]], [["1", "bwrap"]],
-    [["99999999999999999999", "/bin/true"]], [["1", "/bin/true", "more"]]])("refuses the arguments %j", (words) => { // biome-ignore format: a table
+  it.each([
+    [[]],
+    [["1"]],
+    [["x", "/bin/true"]],
+    [["-1", "/bin/true"]],
+    [["1x", "/bin/true"]],
+    [["1", "bwrap"]],
+    [["99999999999999999999", "/bin/true"]],
+    [["1", "/bin/true", "more"]],
+  ])("refuses the arguments %j", (words) => {
+    // biome-ignore format: a table
     const run = spawnSync(launch, words, { encoding: "utf8", env: environment, stdio: "pipe" });
     expect(run.status).toBe(125);
     expect(run.stderr).toMatch(/^podbot-launch: usage/);

@@ -30,7 +30,16 @@ export const environment: Readonly<Record<string, string>> = {
 
 /** Compiles a program that only the tests need. */
 export function compile(source: string, output: string): void {
-  execFileSync("cc", ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-o", output, join(import.meta.dirname, source)]);
+  execFileSync("cc", [
+    "-std=c11",
+    "-O1",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+    "-o",
+    output,
+    join(import.meta.dirname, source),
+  ]);
 }
 
 /** A temporary directory that vanishes with the test file. */

@@ -73,7 +73,11 @@ describe("an excluded path", () => {
   test("is a file that can be neither read nor removed nor replaced", async () => {
     const world = newWorld();
     const path = world.file("home/project/.env", "TOKEN=1\n");
-    const { stdout, stderr } = await world.inside("cat .env; rm -f .env; mv .env e; echo x > .env; ls", "--exclude", ".env");
+    const { stdout, stderr } = await world.inside(
+      "cat .env; rm -f .env; mv .env e; echo x > .env; ls",
+      "--exclude",
+      ".env",
+    );
     expect(stdout).not.toContain("TOKEN");
     expect(stderr).toContain("Permission denied");
     expect(stderr).toContain("busy");
@@ -115,17 +119,24 @@ describe("an excluded path", () => {
 });
 
 describe("names of paths", () => {
-  test.each(["with space", "new\nline", "quote'\"s", "-dash", "[bracket]", "ünïcode", "tab\tbed", "$(echo x)", "star*"])(
-    "may be %j",
-    async (name) => {
-      const world = newWorld();
-      world.file(join(world.project, name, "secret"), "secret\n");
-      const pattern = `./${name.replace(/[[*?]/g, "[$&]")}`;
-      const { stdout } = await world.podbot(["sandbox", "--exclude", pattern, "--", "ls", "-A", "--", `./${name}`]);
-      expect(stdout).toBe("");
-      expect(existsSync(join(world.project, name, "secret"))).toBe(true);
-    },
-  );
+  test.each([
+    "with space",
+    "new\nline",
+    "quote'\"s",
+    "-dash",
+    "[bracket]",
+    "ünïcode",
+    "tab\tbed",
+    "$(echo x)",
+    "star*",
+  ])("may be %j", async (name) => {
+    const world = newWorld();
+    world.file(join(world.project, name, "secret"), "secret\n");
+    const pattern = `./${name.replace(/[[*?]/g, "[$&]")}`;
+    const { stdout } = await world.podbot(["sandbox", "--exclude", pattern, "--", "ls", "-A", "--", `./${name}`]);
+    expect(stdout).toBe("");
+    expect(existsSync(join(world.project, name, "secret"))).toBe(true);
+  });
 
   test("may climb with .. and begin with ~", async () => {
     const world = newWorld();
@@ -149,7 +160,11 @@ describe("a protected path in a writable directory", () => {
   test("leaves its neighbours writable", async () => {
     const world = newWorld();
     world.file("home/project/a/b/protected.txt");
-    const { status } = await world.inside("touch a/new a/b/new && mv a/new a/other && mkdir a/c", "--ro", "a/b/protected.txt");
+    const { status } = await world.inside(
+      "touch a/new a/b/new && mv a/new a/other && mkdir a/c",
+      "--ro",
+      "a/b/protected.txt",
+    );
     expect(status).toBe(0);
   });
 });
@@ -181,7 +196,13 @@ describe("the working directory", () => {
     ["/run", "/run is private inside"],
   ])("is refused at %s", async (place, why) => {
     const world = newWorld();
-    const { status, stderr } = await world.podbot(["sandbox", "-C", place === "HOME" ? world.home : place, "--", "true"]);
+    const { status, stderr } = await world.podbot([
+      "sandbox",
+      "-C",
+      place === "HOME" ? world.home : place,
+      "--",
+      "true",
+    ]);
     expect(status).toBe(2);
     expect(stderr).toContain(why);
     expect(stderr).toContain("way out:");
@@ -210,7 +231,9 @@ describe("places that are private inside", () => {
   test("start empty and are gone afterwards", async () => {
     const world = newWorld();
     const name = `podbot-private-${process.pid}`;
-    const { stdout, status } = await world.inside(`ls -A /tmp; touch /tmp/${name} /run/${name} /dev/shm/${name} && echo wrote`);
+    const { stdout, status } = await world.inside(
+      `ls -A /tmp; touch /tmp/${name} /run/${name} /dev/shm/${name} && echo wrote`,
+    );
     expect({ stdout, status }).toEqual({ stdout: "wrote\n", status: 0 });
     for (const place of ["/tmp", "/run", "/dev/shm"]) expect(existsSync(join(place, name))).toBe(false);
   });
@@ -221,7 +244,9 @@ describe("places that are private inside", () => {
     world.file(join(directory, "x"), "shared\n");
     try {
       expect((await world.inside(`cat ${directory}/x`)).status).not.toBe(0);
-      expect((await world.inside(`cat ${directory}/x && touch ${directory}/y`, "--rw", directory)).stdout).toBe("shared\n");
+      expect((await world.inside(`cat ${directory}/x && touch ${directory}/y`, "--rw", directory)).stdout).toBe(
+        "shared\n",
+      );
       expect(existsSync(join(directory, "y"))).toBe(true);
     } finally {
       world.outside(`rm -r ${directory}`);

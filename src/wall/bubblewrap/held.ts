@@ -33,13 +33,14 @@ export interface Holding extends Disposable {
 export function holdNames(directory: string, names: readonly HeldName[], mounted: readonly string[]): Holding {
   const { pid } = thisHost();
   const file = join(directory, `${pid}-${claimCount(directory, pid)}.json`);
-  sweep(directory);
   const others = claims(directory).flatMap(({ claim }) => claim.names);
   const shared = others.filter(({ path }) => mounted.includes(path));
   const mine = [...names, ...shared.filter(({ path }) => !names.some((name) => name.path === path))];
   const impossible = new Set<string>();
+  if (mine.length > 0) record(file, directory, pid, mine);
+  // Only now: what a dead Podbot left and this plan mounts has become ours.
+  sweep(directory);
   if (mine.length === 0) return { impossible, [Symbol.dispose]() {} };
-  record(file, directory, pid, mine);
   const release = () => {
     const elsewhere = claims(directory).filter((other) => other.file !== file);
     drop(mine, elsewhere);

@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -21,10 +21,13 @@ const mighty = ["--unshare-user", "--uid", "0", "--gid", "0", "--cap-add", "ALL"
 /** As an agent would run. */
 const humble = ["--unshare-user", "--uid", "1000", "--gid", "1000", "--cap-drop", "ALL"];
 
-/** Runs a command in a box of bare bubblewrap, with a filter or without; the test's directory is /tmp/test. */
+const work = join(directory, "work");
+await mkdir(work);
+
+/** Runs a command in a box of bare bubblewrap, with a filter or without. Only `work` can be written to. */
 function box(options: readonly string[], filter: string | undefined, command: readonly string[]) {
-  const args = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp", "--chdir", "/tmp"];
-  args.push("--ro-bind", directory, "/tmp/test", "--setenv", "HOME", "/tmp");
+  const args = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--bind", work, work, "--chdir", work];
+  args.push("--setenv", "HOME", work, "--setenv", "TMPDIR", work);
   args.push("--unshare-pid", "--unshare-net", "--unshare-ipc", "--die-with-parent", ...options);
   const descriptor = filter === undefined ? undefined : openSync(filter, "r");
   try {
@@ -44,7 +47,7 @@ if (compiled.status !== 0) throw new Error(compiled.stderr);
 
 /** What the probe reports, by the name of the call. */
 function report(filter: string | undefined, calls: readonly string[] = []): ReadonlyMap<string, string> {
-  const { stdout, stderr, status } = box(mighty, filter, ["/tmp/test/probe", ...calls]);
+  const { stdout, stderr, status } = box(mighty, filter, [join(directory, "probe"), ...calls]);
   if (status !== 0) throw new Error(`probe: ${status} ${stderr}`);
   const lines = stdout.trim().split("\n");
   return new Map(lines.map((line) => [line.slice(0, line.lastIndexOf(" ")), line.slice(line.lastIndexOf(" ") + 1)]));
@@ -196,8 +199,8 @@ describe("ordinary programs work under the filter:", () => {
        const [answer] = await once(new Worker(code, { eval: true }), "message");
        if (answer !== 42) throw new Error("worker");
        if (execFileSync("echo", ["child"], { encoding: "utf8" }) !== "child\\n") throw new Error("child");
-       await writeFile("/tmp/f", "text");
-       if (await readFile("/tmp/f", "utf8") !== "text") throw new Error("file");
+       await writeFile("file", "text");
+       if (await readFile("file", "utf8") !== "text") throw new Error("file");
        const server = createServer((_, response) => response.end("hello")).listen(0, "127.0.0.1");
        await once(server, "listening");
        const response = await fetch("http://127.0.0.1:" + server.address().port);
@@ -247,7 +250,7 @@ if __name__ == "__main__":
     print("done")
 `,
     );
-    works(["python3", "/tmp/test/ordinary.py"]);
+    works(["python3", join(directory, "ordinary.py")]);
   });
 
   test("gcc, and a debugger's ptrace in what it built", async () => {
@@ -277,6 +280,6 @@ if __name__ == "__main__":
          puts("done");
        }`,
     );
-    works(["bash", "-c", "gcc -Wall -o trace /tmp/test/trace.c && exec ./trace"]);
+    works(["bash", "-c", "gcc -Wall -o trace ../trace.c && exec ./trace"]);
   });
 });
