@@ -70,7 +70,7 @@ function layVerdict(ground: Ground, request: Request, survey: Survey, verdict: V
   const { path, rule, placeholder } = verdict;
   const region = ground.territory.at(path);
   const why = describeRule(rule);
-  const mounted = isNew(verdict, region.look);
+  const mounted = isNew(verdict, region.look) && !isMasked(survey, path);
   ground.paths.push({
     path,
     access: rule.access,
@@ -99,6 +99,11 @@ function isNew({ rule, placeholder }: Verdict, look: ReturnType<Territory["at"]>
   if (rule.own !== undefined) return look === "ro";
   if (rule.access === "exclude") return look === "ro" || look === "rw";
   return look !== rule.access;
+}
+
+/** In a sandbox within a sandbox: a file without any name is the outer one's mask, and nothing mounts on it. */
+function isMasked(survey: Survey, path: string): boolean {
+  return survey.nodes[path]?.links === 0;
 }
 
 /**

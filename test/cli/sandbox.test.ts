@@ -1,0 +1,355 @@
+import { spawnSync } from "node:child_process";
+import {
+  closeSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  symlinkSync,
+} from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { planSandbox } from "../../src/index.ts";
+import { newWorld, program, type World } from "../world.ts";
+
+/** What a run leaves of itself on the host: nothing but Podbot's own state directory. */
+function leftovers(world: World): readonly string[] {
+  return readdirSync(world.project).concat(
+    existsSync(join(world.home, ".local/state/podbot/held"))
+      ? readdirSync(join(world.home, ".local/state/podbot/held"))
+      : [],
+  );
+}
+
+describe("--dry-run", () => {
+  test("prints a script that, pasted into a shell, does the same", async () => {
+    const world = newWorld().repository();
+    world.file("home/project/a dir/it's.txt", "secret\n");
+    world.file("home/.ssh/key", "key\n");
+    world.env["PASSED"] = "pa'ss ed";
+    const script =
+      "ls -A ~/.ssh 'a dir'; cat 'a dir/it'\\''s.txt'; touch .podbot/x; echo evil > .git/hooks/y; git reset --hard; echo $PASSED; cat /proc/net/dev | wc -l; exit 9";
+    const flags = ["--exclude", "a dir/it's.txt", "--env", "PASSED", "--network", "none"];
+    const real = await world.inside(script, ...flags);
+    const dry = await world.podbot(["sandbox", "--dry-run", ...flags, "--", "sh", "-c", script]);
+    expect(dry.status).toBe(0);
+    expect(leftovers(world)).toEqual([".git", "a dir", "file.txt"]);
+    const pasted = spawnSync("bash", [], {
+      input: dry.stdout,
+      cwd: "/",
+      env: world.env as NodeJS.ProcessEnv,
+      encoding: "utf8",
+    });
+    expect(pasted.stdout).toBe(real.stdout);
+    expect(pasted.stderr).toBe(real.stderr);
+    expect(pasted.status).toBe(real.status);
+    expect(real.status).toBe(9);
+    expect(leftovers(world)).toEqual([".git", "a dir", "file.txt"]);
+  });
+
+  test("prints the plan as JSON, the same each time", async () => {
+    const world = newWorld().repository();
+    const words = ["sandbox", "--dry-run", "--json", "--rw", "~/x", "--", "true"];
+    const first = await world.podbot(words);
+    const second = await world.podbot(words);
+    expect(first.stdout).toBe(second.stdout);
+    const plan = JSON.parse(first.stdout);
+    expect(plan).toMatchObject({
+      version: 1,
+      wall: "bubblewrap",
+      root: "host",
+      command: ["true"],
+      network: { mode: "none", origin: "default" },
+    });
+    expect(plan.paths).toContainEqual({
+      path: world.project,
+      access: "rw",
+      rule: ".",
+      layer: "default",
+      origin: "preset @base",
+      beaten: [],
+      mounted: true,
+    });
+    expect(plan.operations.every(({ why }: { why: string }) => why.length > 0)).toBe(true);
+  });
+});
+
+describe("--debug", () => {
+  test("names the rule and the layer that won, and those that lost", async () => {
+    const world = newWorld();
+    world.file("home/ex/file");
+    world.file("home/.config/podbot/config.jsonc", '{ "filesystem": { "ro": ["~/ex"] }, /* mine */ }');
+    const { stderr } = await world.inside("true", "--debug", "--rw", "~/ex");
+    expect(stderr).toContain(`podbot(config): read ${world.home}/.config/podbot/config.jsonc`);
+    expect(stderr).toContain(
+      `ro      ${world.home}/ex: ~/ex (${world.home}/.config/podbot/config.jsonc, global); already so; it beat rw ~/ex (--rw, flag)`,
+    );
+    expect(stderr).toContain("podbot(network): none (default)");
+    expect(stderr).toContain("rw ~/ex (--rw, flag) has no effect");
+  });
+});
+
+describe("bad input", () => {
+  /** Nothing starts and nothing is left: the command would have left a file. */
+  async function expectRefused(world: World, status: number, message: string, ...flags: string[]) {
+    const before = leftovers(world);
+    const outcome = await world.podbot(["sandbox", ...flags, "--", "touch", "started"]);
+    expect(outcome.stderr).toContain(message);
+    // Each problem of a configuration carries its own way out.
+    expect(outcome.stderr).toMatch(/way out:|CONFIG_INVALID/);
+    expect(outcome.status).toBe(status);
+    expect(outcome.stdout).toBe("");
+    expect(leftovers(world)).toEqual(before);
+    return outcome;
+  }
+
+  test.each<[string, readonly string[], string]>([
+    ["an unknown flag", ["--exlude", "x"], "there is no flag --exlude"],
+    ["a flag without its value", ["--ro"], ""],
+    ["an unknown network", ["--network", "most"], '--network "most" is not a mode'],
+    ["an unknown root", ["--root", "none"], '--root "none" is not a style'],
+    ["an unknown preset", ["--preset", "@nope"], 'There is no preset "@nope"'],
+    ["an invalid glob", ["--exclude", "a[b"], "is not a valid glob: a `[` is never closed"],
+    ["an empty path", ["--rw", ""], "is blank"],
+    ["another user's home", ["--rw", "~root/x"], "`~user` is not understood"],
+    ["a command rule without value", ["--cmd", "git"], '--cmd "git" says nothing'],
+    ["a preset for another command", ["--cmd", "npm=@git"], "@git"],
+    ["a time that is none", ["--timeout", "soon"], "is not a length of time"],
+    ["a directory that does not exist", ["-C", "nowhere"], "does not exist"],
+    ["a file as directory", ["-C", "/etc/hostname"], "is not a directory"],
+    ["a missing config file", ["-c", "none.toml"], "none.toml"],
+  ])("%s", async (_, flags, message) => {
+    const world = newWorld();
+    if (flags.length > 1) return void (await expectRefused(world, 2, message, ...flags));
+    const { status } = await world.podbot(["sandbox", ...flags]);
+    expect(status).toBe(2);
+  });
+
+  test("no command", async () => {
+    const { status, stderr } = await newWorld().podbot(["sandbox"]);
+    expect(status).toBe(2);
+    expect(stderr).toContain("there is no command to run");
+  });
+
+  test("two configuration files side by side", async () => {
+    const world = newWorld();
+    world.file("home/.config/podbot/config.toml", "");
+    world.file("home/.config/podbot/config.json", "{}");
+    const { stderr } = await expectRefused(world, 2, "config.toml");
+    expect(stderr).toContain("config.json");
+  });
+
+  test("a configuration of a megabyte of garbage", async () => {
+    const world = newWorld();
+    for (const name of ["config.toml", "config.json", "config.yaml"]) {
+      const file = world.file(`home/.config/podbot/${name}`, "\u0001[{:".repeat(250_000));
+      const { stderr } = await expectRefused(world, 2, file);
+      expect(stderr.length).toBeLessThan(2_000);
+      expect(stderr).not.toContain("\u0001");
+      world.outside(`rm ${file}`);
+    }
+  });
+
+  test("several mistakes are told together, each with file, key, value and way out", async () => {
+    const world = newWorld();
+    const file = world.file(
+      "home/.config/podbot/config.toml",
+      'netwrok = true\n[sandbox]\nroot = "tiny"\n[filesystem]\nrw = "x"\n',
+    );
+    const { stderr } = await expectRefused(world, 2, file);
+    for (const part of ["netwrok", "network", "sandbox.root", "tiny", "filesystem.rw"]) expect(stderr).toContain(part);
+  });
+
+  test("an unreadable file, or a directory where a file should be", async () => {
+    const world = newWorld();
+    mkdirSync(join(world.project, "dir.toml"));
+    await expectRefused(world, 2, "dir.toml", "-c", "dir.toml");
+  });
+
+  test("HOME missing, relative, or a file", async () => {
+    const world = newWorld();
+    for (const home of [undefined, "", "home", "/etc/hostname", "/nonexistent"]) {
+      world.env["HOME"] = home;
+      const { status, stderr } = await world.podbot(["sandbox", "--", "touch", "started"]);
+      expect(status).toBe(125);
+      expect(stderr).toContain("HOME");
+    }
+  });
+
+  test("no bubblewrap", async () => {
+    const world = newWorld();
+    world.env["PATH"] = "/nonexistent";
+    await expectRefused(world, 125, "bubblewrap (bwrap) is not on PATH");
+  });
+
+  test("a bubblewrap that the sandbox could write", async () => {
+    const world = newWorld();
+    world.file("home/project/bin/bwrap", readFileSync("/usr/bin/bwrap", "latin1"), 0o755);
+    world.env["PATH"] = `${world.project}/bin:${world.env["PATH"]}`;
+    await expectRefused(world, 125, "lies where the sandbox may write");
+  });
+
+  test("user namespaces refused", async () => {
+    const world = newWorld();
+    const outer = ["--unshare-user", "--disable-userns", "--dev-bind", "/", "/", "--", process.execPath, program];
+    const { status, stderr } = spawnSync("bwrap", [...outer, "sandbox", "--", "touch", "started"], {
+      cwd: world.project,
+      env: world.env as NodeJS.ProcessEnv,
+      encoding: "utf8",
+    });
+    expect(stderr).toContain("refuses user namespaces");
+    expect(status).toBe(125);
+    expect(leftovers(world)).toEqual([]);
+  });
+
+  test("a path swapped between the plan and the start", async () => {
+    const world = newWorld();
+    world.file("home/data/x");
+    world.file("home/.ssh/key", "key\n");
+    const planned = await planSandbox({
+      command: ["touch", join(world.home, "data/started")],
+      cwd: world.project,
+      env: world.env,
+      config: { filesystem: { rw: ["~/data"] } },
+    });
+    renameSync(join(world.home, "data"), join(world.home, "moved"));
+    symlinkSync(join(world.home, ".ssh"), join(world.home, "data"));
+    const descriptors = [openSync("/dev/null", "r"), openSync("/dev/null", "w"), openSync("/dev/null", "w")] as const;
+    await expect(planned.run(descriptors)).rejects.toMatchObject({ code: "PATH_CHANGED" });
+    for (const descriptor of descriptors) closeSync(descriptor);
+    expect(readdirSync(join(world.home, ".ssh"))).toEqual(["key"]);
+    expect(leftovers(world)).toEqual([]);
+  });
+
+  test("JSON errors for programs", async () => {
+    const { stderr, status } = await newWorld().podbot(["sandbox", "--json", "--preset", "@nope", "--", "true"]);
+    expect(status).toBe(2);
+    expect(JSON.parse(stderr)).toMatchObject({ error: { code: "PRESET_UNKNOWN", details: { preset: "@nope" } } });
+  });
+
+  test("names that would play with the terminal are shown, not obeyed", async () => {
+    const world = newWorld();
+    const { stderr } = await world.podbot(["sandbox", "--preset", "@\u001b[2J", "--exclude", "x", "--", "true"]);
+    expect(stderr).not.toContain("\u001b");
+    expect(stderr).toContain("u001b[2J");
+  });
+});
+
+describe("the project's own configuration", () => {
+  test("may narrow without being asked", async () => {
+    const world = newWorld();
+    world.file("home/project/secret.txt", "secret\n");
+    world.file(
+      "home/project/.podbot/config.toml",
+      '[filesystem]\nexclude = ["secret.txt"]\nro = ["docs"]\n[commands]\ncurl = false\n',
+    );
+    const { stdout, status } = await world.inside("cat secret.txt; true");
+    expect({ stdout, status }).toEqual({ stdout: "", status: 0 });
+  });
+
+  test.each([
+    ["the network", "network = true\n", "network"],
+    ["a writable path", '[filesystem]\nrw = ["~/elsewhere"]\n', "opens"],
+    ["a hidden path, by a longer one", '[filesystem]\nro = ["~/.ssh/key"]\n', "opens"],
+    ["a hidden path, through a link", '[filesystem]\nro = ["link"]\n', "opens"],
+    ["a preset less", '[filesystem]\npresets = ["!@base"]\n', "!@base"],
+    ["a variable", '[environment]\npass = ["TOKEN"]\n', "environment.pass"],
+    ["an unguarded command", "[commands]\ngit = true\n", "commands.git"],
+  ])("may not widen: %s, until it is trusted as it is", async (_, text, part) => {
+    const world = newWorld();
+    world.file("home/elsewhere/x");
+    const key = world.file("home/.ssh/key", "key\n");
+    world.link("home/project/link", key);
+    const file = world.file("home/project/.podbot/config.toml", text);
+    const refused = await world.inside("true");
+    expect(refused.status).toBe(2);
+    expect(refused.stderr).toContain(part);
+    expect(refused.stderr).toContain("podbot trust");
+    expect((await world.podbot(["trust"])).stdout).toContain(`Trusted as it is now: ${file}`);
+    expect((await world.inside("true")).status).toBe(0);
+    expect((await world.podbot(["trust", "--list"])).stdout).toContain(file);
+    world.file(file, `${text}\n# changed\n`);
+    expect((await world.inside("true")).status).toBe(2);
+    await world.podbot(["trust"]);
+    await world.podbot(["trust", "--revoke"]);
+    expect((await world.inside("true")).status).toBe(2);
+  });
+});
+
+describe("podbot config show", () => {
+  test("prints each value with its layer", async () => {
+    const world = newWorld();
+    const file = world.file(
+      "home/.config/podbot/config.yaml",
+      "sandbox:\n  grace_seconds: 3\nfilesystem:\n  ro: [a]\n",
+    );
+    world.env["PODBOT_SANDBOX_ROOT"] = "minimal";
+    const { stdout } = await world.podbot(["config", "show"]);
+    expect(stdout).toMatch(new RegExp(`sandbox.grace_seconds +3 +\\(global: ${file}\\)`));
+    expect(stdout).toMatch(/sandbox.root +"minimal" +\(environment: /);
+    expect(stdout).toMatch(/network.mode +"none" +\(default\)/);
+    const { config } = JSON.parse((await world.podbot(["config", "show", "--json"])).stdout);
+    expect(config.sandbox).toMatchObject({ grace_seconds: 3, root: "minimal" });
+  });
+});
+
+describe("help and version", () => {
+  test("need nothing and say enough", async () => {
+    const world = newWorld();
+    world.env["HOME"] = undefined;
+    world.env["PATH"] = undefined;
+    const help = await world.podbot(["--help"]);
+    expect(help.status).toBe(0);
+    expect(await world.podbot([])).toEqual(help);
+    for (const name of ["sandbox", "check", "doctor", "demo", "config", "trust"]) {
+      expect(help.stdout).toContain(`  ${name} `);
+      const own = await world.podbot([name, "--help"]);
+      expect(own.stdout).toContain(`Usage: podbot ${name}`);
+      expect(await world.podbot(["help", name])).toEqual(own);
+    }
+    const { version } = JSON.parse(readFileSync(join(import.meta.dirname, "../../package.json"), "utf8"));
+    expect((await world.podbot(["--version"])).stdout).toBe(`podbot ${version}\n`);
+  });
+
+  test("a mistyped command is answered with the one that was meant", async () => {
+    const { status, stderr } = await newWorld().podbot(["sandbx", "--", "true"]);
+    expect(status).toBe(2);
+    expect(stderr).toContain("Did you mean `podbot sandbox`?");
+  });
+});
+
+describe("podbot doctor", () => {
+  test("says what this machine can enforce", async () => {
+    const { status, stdout } = await newWorld().podbot(["doctor"]);
+    expect(status).toBe(0);
+    for (const name of ["platform", "node", "bubblewrap", "namespaces", "native programs", "git"])
+      expect(stdout).toContain(name);
+    expect(stdout).toContain("Sandboxes can be started here.");
+  });
+
+  test("says what is missing and what mends it", async () => {
+    const world = newWorld();
+    world.env["PATH"] = "/nonexistent";
+    const { status, stdout } = await world.podbot(["doctor", "--json"]);
+    expect(status).toBe(125);
+    expect(JSON.parse(stdout).findings).toContainEqual({
+      name: "bubblewrap",
+      state: "missing",
+      found: "not on PATH",
+      remedy: expect.stringContaining("apt install bubblewrap"),
+    });
+  });
+});
+
+describe("podbot demo", () => {
+  test("shows what was done, what was stopped, by which rule, and the diff", async () => {
+    const { status, stdout } = await newWorld().podbot(["demo"]);
+    expect(stdout).toContain("The wall held.");
+    expect(stdout).toMatch(/stopped {2}steal an ssh key .*exclude ~\/\.ssh \(preset @base\)/);
+    expect(stdout).toContain("+echo Hello, world");
+    expect(status).toBe(0);
+    expect(readdirSync("/tmp").filter((name) => name.startsWith("podbot-demo-"))).toEqual([]);
+  });
+});
