@@ -79,7 +79,7 @@ export const commands: readonly Command[] = [
     usage: "podbot demo",
     flags: [json, help],
     examples: [],
-    load: () => import("./demo.ts"),
+    load: () => import("./demo/demo.ts"),
   },
   {
     name: "config",

@@ -9,6 +9,7 @@ import {
   readFileSync,
   realpathSync,
   renameSync,
+  type Stats,
   statSync,
   unlinkSync,
   writeFileSync,
@@ -106,26 +107,38 @@ function readRecords(options: TrustOptions): readonly TrustedFile[] {
       cause,
     });
 
+  let read: { readonly text: string; readonly stats: Stats } | undefined;
+  try {
+    read = readWithStats(path);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw refuse(`cannot be read: ${code}`, "Make the file readable, or remove it to trust nothing.", error);
+  }
+  if (read === undefined) return [];
+  const owners = [0, statSync(options.home, { throwIfNoEntry: false })?.uid];
+  if (!owners.includes(read.stats.uid) || (read.stats.mode & 0o022) !== 0) {
+    throw refuse(
+      "could have been written by someone else",
+      "Check them, then make them yours alone with chown and chmod 600.",
+    );
+  }
+  const records = parseRecords(read.text);
+  if (records === undefined) throw refuse("are damaged", "Remove the file and trust your projects again.");
+  return records;
+}
+
+/** Undefined when there is no such file. Content and owner are those of one file, even if another takes its place meanwhile. */
+function readWithStats(path: string): { readonly text: string; readonly stats: Stats } | undefined {
   let descriptor: number;
   try {
     descriptor = openSync(path, "r");
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    if (code === "ENOENT" || code === "ENOTDIR") return [];
-    throw refuse(`cannot be opened: ${code}`, "Make the file readable, or remove it to trust nothing.", error);
+    if (code === "ENOENT" || code === "ENOTDIR") return undefined;
+    throw error;
   }
   try {
-    const { uid, mode } = fstatSync(descriptor);
-    const owners = [0, statSync(options.home, { throwIfNoEntry: false })?.uid];
-    if (!owners.includes(uid) || (mode & 0o022) !== 0) {
-      throw refuse(
-        "could have been written by someone else",
-        "Check them, then make them yours alone: chown, chmod 600.",
-      );
-    }
-    const records = parseRecords(readFileSync(descriptor, "utf8"));
-    if (records === undefined) throw refuse("are damaged", "Remove the file and trust your projects again.");
-    return records;
+    return { text: readFileSync(descriptor, "utf8"), stats: fstatSync(descriptor) };
   } finally {
     closeSync(descriptor);
   }

@@ -7,6 +7,8 @@ export interface Host {
   readonly release: string;
   readonly uid: number;
   readonly pid: number;
+  /** The Node that runs us. */
+  readonly node: string;
 }
 
 export function thisHost(): Host {
@@ -16,5 +18,6 @@ export function thisHost(): Host {
     release: release(),
     uid: process.getuid?.() ?? -1,
     pid: process.pid,
+    node: process.execPath,
   };
 }

@@ -45,8 +45,10 @@ export function findOnPath(name: string, path: string): string | null {
 
 function isExecutable(path: string): boolean {
   try {
+    const stats = statSync(path, { throwIfNoEntry: false });
+    if (!stats?.isFile()) return false;
     accessSync(path, constants.X_OK);
-    return statSync(path).isFile();
+    return true;
   } catch {
     return false;
   }

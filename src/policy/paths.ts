@@ -1,4 +1,4 @@
-import { isAbsolute, join, normalize } from "node:path";
+import { normalize } from "node:path";
 import { PolicyError } from "../errors.ts";
 
 /** Where `~` and relative paths point to. */
@@ -14,8 +14,10 @@ export function expandPath(written: string, from: Standpoint): string {
   if (/^~[^/]/.test(written)) {
     throw refused(written, "`~user` is not understood", "Write the absolute path of that user's home.");
   }
-  const homed = written === "~" ? from.home : written.startsWith("~/") ? join(from.home, written.slice(2)) : written;
-  return withoutTrailingSlash(normalize(isAbsolute(homed) ? homed : join(from.cwd, homed)));
+  const homed = written === "~" ? from.home : written.startsWith("~/") ? from.home + written.slice(1) : written;
+  const absolute = homed.startsWith("/") ? homed : `${from.cwd}/${homed}`;
+  // Presets name a hundred paths at every start, nearly all of them plain.
+  return /\/(\.{0,2}(\/|$))/.test(absolute) ? withoutTrailingSlash(normalize(absolute)) : absolute;
 }
 
 function refused(written: string, why: string, hint: string): PolicyError {

@@ -7,10 +7,22 @@ import type { Node, NodeKind } from "./survey.ts";
 export class Reader {
   readonly nodes = new Map<string, Node>();
 
+  readonly #resolved = new Map<string, string | null>();
+
   /** The path with every link resolved, or null where nothing is there (or nothing that we may see). */
   resolve(path: string): string | null {
+    const known = this.#resolved.get(path);
+    if (known !== undefined) return known;
+    const resolved = this.#resolve(path);
+    this.#resolved.set(path, resolved);
+    return resolved;
+  }
+
+  #resolve(path: string): string | null {
+    // Most of what a policy names is not there; to ask first is many times cheaper than to catch.
+    if (statOf(path) === null) return null;
     try {
-      return realpathSync(path);
+      return realpathSync.native(path);
     } catch (cause) {
       return unlessAbsent(cause, path);
     }

@@ -62,7 +62,7 @@ describe.each([ordinary, sanitized])("podbot-shim, $build build", ({ shim }) => 
     const record = { target: npm, command: "npm", kind: "script", interpreter: "/bin/sh", script };
     expect(run("npm", [record], { input: "hello" })).toMatchObject({ status: 9, stdout: "hello" });
     writeFileSync(script, 'trap "echo caught; exit 3" TERM\necho ready\nwhile :; do sleep 0.01; done\n');
-    const signalled = `npm >${scratch}/out & until grep -q ready ${scratch}/out; do sleep 0.01; done; kill $!; wait $!; echo $?; cat ${scratch}/out`;
+    const signalled = `rm -f ${scratch}/out; npm >${scratch}/out & until grep -qs ready ${scratch}/out; do sleep 0.01; done; kill $!; wait $!; echo $?; cat ${scratch}/out`;
     expect(run(signalled, [record]).stdout).toBe("3\nready\ncaught\n");
   });
 
