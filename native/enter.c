@@ -91,10 +91,12 @@ static int become_in(const char *directory, size_t length, char **command) {
     int size = snprintf(path, sizeof path, "%.*s/%s", length == 0 ? 1 : (int)length, length == 0 ? "." : directory,
                         command[0]);
     if (size < 0 || (size_t)size >= sizeof path) return ENOENT;
-    return become(path, command);
+    int error = become(path, command);
+    /* A directory that may not even be searched says nothing about the command. */
+    return error == EACCES && access(path, F_OK) != 0 ? ENOENT : error;
 }
 
-/* As execvp searches. Returns only on failure, with the error number. */
+/* Searches as shells do. Returns only on failure, with the error number. */
 static int become_command(char **command) {
     if (command[0][0] == '\0') return ENOENT;
     if (strchr(command[0], '/') != NULL) return become(command[0], command);

@@ -20,8 +20,9 @@ static char **compose(char *const *options, const char *name) {
     return concatenate(concatenate(git, options), ask);
 }
 
-static _Noreturn void answer(const char *real, char **question, int output) {
-    int nothing = open("/dev/null", O_RDWR);
+/* The caller may have closed the standard descriptors, so that the pipe got one of their numbers: move it first. */
+static _Noreturn void answer(const char *real, char **question, int pipe_end) {
+    int output = fcntl(pipe_end, F_DUPFD_CLOEXEC, 3), nothing = open("/dev/null", O_RDWR);
     if (nothing >= 0 && dup2(nothing, STDIN_FILENO) >= 0 && dup2(nothing, STDERR_FILENO) >= 0 &&
         dup2(output, STDOUT_FILENO) >= 0) {
         execv(real, question);

@@ -69,5 +69,7 @@ static pid_t parent_of(pid_t process) {
 bool called_by_git(const struct table *table) {
     pid_t parent = getppid();
     if (is_git(table, parent) || runs_git_script(parent)) return true;
-    return is_git(table, parent_of(parent)); /* a hook, which the filesystem rules keep as the owner wrote it */
+    /* A hook, which the filesystem rules keep as the owner wrote it. What else git is told to run, by `rebase -x` or
+       an alias, passes here too: its text has been judged before git saw it. */
+    return is_git(table, parent_of(parent));
 }

@@ -24,9 +24,14 @@ struct call {
     char *const *options; /* those that precede the command; they also decide which repository's aliases count */
     int questions;        /* how many aliases have been asked for; git itself ends the loops that this leaves open */
     int depth;            /* of shell commands within shell commands */
+    const char *subject;  /* the command and verb being judged, as in `worktree remove` */
 };
 
 static void judge_command(struct call *call, char *const *words);
+
+static _Noreturn void refuse(const struct call *call, const struct rule *rule, const char *detail) {
+    refuse_git(call->subject, detail, rule->why, rule->instead);
+}
 
 void refuse_git(const char *command, const char *detail, const char *why, const char *instead) {
     dprintf(STDERR_FILENO, "podbot: git %s%s%s is blocked by the @git preset: %s. %s\n", command,
@@ -98,7 +103,7 @@ static bool judge_long(struct call *call, const struct rule *rule, const char *w
     size_t length = strcspn(name, "=");
     bool has_value = name[length] == '=';
     bool blocked = listed(rule->blocked, name, length, true) && (has_value || !rule->with_value);
-    if (blocked) refuse_git(rule->command, word, rule->why, rule->instead);
+    if (blocked) refuse(call, rule, word);
     if (!listed(rule->values, name, length, true)) return false;
     judge_value(call, rule, name, length, has_value ? name + length + 1 : next);
     return !has_value;
@@ -108,7 +113,7 @@ static bool judge_short(struct call *call, const struct rule *rule, const char *
     for (const char *letter = word + 1; *letter != '\0'; letter++) {
         if (listed(rule->blocked, letter, 1, false)) {
             char option[] = {'-', *letter, '\0'};
-            refuse_git(rule->command, option, rule->why, rule->instead);
+            refuse(call, rule, option);
         }
         if (listed(rule->attached, letter, 1, false)) return false;
         if (!listed(rule->values, letter, 1, false)) continue;
@@ -118,9 +123,9 @@ static bool judge_short(struct call *call, const struct rule *rule, const char *
     return false;
 }
 
-static void judge_operand(const struct rule *rule, const char *word) {
+static void judge_operand(struct call *call, const struct rule *rule, const char *word) {
     bool forces = word[0] == '+', deletes = word[0] == ':' && word[1] != '\0';
-    if (rule->refspecs && (forces || deletes)) refuse_git(rule->command, word, rule->why, rule->instead);
+    if (rule->refspecs && (forces || deletes)) refuse(call, rule, word);
 }
 
 static void judge_options(struct call *call, const struct rule *rule, char *const *words) {
@@ -128,7 +133,7 @@ static void judge_options(struct call *call, const struct rule *rule, char *cons
     for (; *words != NULL; words++) {
         const char *word = *words;
         bool next_is_value = false;
-        if (!options || word[0] != '-' || word[1] == '\0') judge_operand(rule, word);
+        if (!options || word[0] != '-' || word[1] == '\0') judge_operand(call, rule, word);
         else if (same(word, "--") || same(word, "--end-of-options")) options = false;
         else if (word[1] == '-') next_is_value = judge_long(call, rule, word, words[1]);
         else next_is_value = judge_short(call, rule, word, words[1]);
@@ -137,13 +142,13 @@ static void judge_options(struct call *call, const struct rule *rule, char *cons
 }
 
 static void judge_rule(struct call *call, const struct rule *rule, char *const *words) {
-    const char *verb = "";
+    call->subject = rule->command;
     if (rule->verbs != NULL) {
         while (*words != NULL && is_one_of("-q --quiet", *words)) words++;
         if (*words == NULL || !is_one_of(rule->verbs, *words)) return;
-        verb = *words++;
+        call->subject = join(rule->command, first_words(words++, 1));
     }
-    if (rule->blocked == NULL) refuse_git(rule->command, verb, rule->why, rule->instead);
+    if (rule->blocked == NULL) refuse(call, rule, "");
     if (rule->executes_rest) judge_shell(call, join("", words));
     else judge_options(call, rule, words);
 }

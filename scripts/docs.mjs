@@ -13,18 +13,6 @@ const parts = {
     return entries.map(([code, { exit, about }]) => `## ${code}\n\n${about} Exit status ${exit}.`).join("\n\n");
   },
 
-  async configuration() {
-    const { keys } = await importSource("src/config/keys.ts");
-    const rows = keys.map((key) => [
-      `\`${key.name}\``,
-      typeInWords(key.type),
-      inCode(key.default),
-      key.step,
-      key.about,
-    ]);
-    return table(["Key", "Value", "Default", "Step", "Meaning"], rows);
-  },
-
   async syscalls() {
     const { deniedSyscalls } = await importSource("src/wall/bubblewrap/seccomp.ts");
     const rows = new Map();
@@ -37,15 +25,6 @@ const parts = {
     return table(["Calls", "When", "Answer", "With nesting", "Why"], lines);
   },
 };
-
-function typeInWords({ kind, of }) {
-  if (kind === "choice") return of.map((value) => `\`${value}\``).join(", ");
-  return kind === "list" || kind === "record" ? `${kind} of ${of}` : kind;
-}
-
-function inCode(value) {
-  return value === undefined ? "" : `\`${JSON.stringify(value)}\``;
-}
 
 function table(head, rows) {
   const line = (cells) => `| ${cells.map((cell) => String(cell).replaceAll("|", "\\|")).join(" | ")} |`;

@@ -1,6 +1,11 @@
+import { mkdir, rm, writeFile } from "node:fs/promises";
+import { fileURLToPath, pathToFileURL } from "node:url";
 import { build } from "esbuild";
 
-/** Imports a TypeScript module of this project: Node 20 cannot, so it is bundled in memory first. */
+const directory = fileURLToPath(new URL("../.make", import.meta.url));
+let count = 0;
+
+/** Imports a TypeScript module of this project: Node 20 cannot, so it is bundled first. */
 export async function importSource(path) {
   const { outputFiles } = await build({
     entryPoints: [path],
@@ -9,8 +14,15 @@ export async function importSource(path) {
     platform: "node",
     format: "esm",
     target: "node20",
-    mainFields: ["module", "main"],
+    packages: "external",
     logLevel: "error",
   });
-  return import(`data:text/javascript;base64,${Buffer.from(outputFiles[0].contents).toString("base64")}`);
+  const file = `${directory}/source-${process.pid}-${count++}.mjs`;
+  await mkdir(directory, { recursive: true });
+  await writeFile(file, outputFiles[0].contents);
+  try {
+    return await import(pathToFileURL(file).href);
+  } finally {
+    await rm(file);
+  }
 }

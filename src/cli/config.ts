@@ -1,5 +1,6 @@
 import { realpathSync } from "node:fs";
 import { resolve } from "node:path";
+import { isSecretKey } from "../config/display.ts";
 import { loadConfig } from "../config/load.ts";
 import { FilesystemError, UsageError } from "../errors.ts";
 import { lastValue, type Parsed } from "./command.ts";
@@ -24,14 +25,14 @@ export async function run(parsed: Parsed, io: Io): Promise<number> {
     env: io.env,
     ...(configFile === undefined ? {} : { configFile }),
   });
+  const origins = loaded.origins.map((origin) => (isSecretKey(origin.key) ? { ...origin, value: "(hidden)" } : origin));
   if (parsed.switches.has("json")) {
-    io.stdout.write(
-      `${JSON.stringify({ config: loaded.config, origins: loaded.origins, files: loaded.files }, null, 2)}\n`,
-    );
+    const config = { ...loaded.config, environment: { pass: loaded.config.environment.pass }, secrets: undefined };
+    io.stdout.write(`${JSON.stringify({ config, origins, files: loaded.files }, null, 2)}\n`);
     return 0;
   }
-  const width = Math.max(...loaded.origins.map(({ key }) => key.length));
-  for (const { key, value, layer, source } of loaded.origins) {
+  const width = Math.max(...origins.map(({ key }) => key.length));
+  for (const { key, value, layer, source } of origins) {
     const from = layer === "default" ? "default" : `${layer}: ${source}`;
     io.stdout.write(visible(`${key.padEnd(width)}  ${JSON.stringify(value)}  (${from})\n`));
   }

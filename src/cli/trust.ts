@@ -35,7 +35,7 @@ export async function run(parsed: Parsed, io: Io): Promise<number> {
     print({ revoked: project.file }, `No longer trusted: ${project.file}\n`);
     return 0;
   }
-  const { file, hash } = await trustProject(project.file, place);
+  const { file, hash } = await trustProject(project.file, { ...place, hash: project.hash });
   const asks = project.widenings.map(({ key, value, why }) => `  ${key} = ${JSON.stringify(value)}: ${why}\n`).join("");
   print(
     { file, hash, widenings: project.widenings },

@@ -20,7 +20,7 @@ function editDistance(from: string, to: string): number {
   const rows = Array.from({ length: from.length + 1 }, (_, i) =>
     Array.from({ length: to.length + 1 }, (_, j) => i + j),
   );
-  const at = (i: number, j: number) => rows[i]?.[j] ?? Number.POSITIVE_INFINITY;
+  const at = (i: number, j: number) => (rows[i] as number[])[j] as number;
   for (let i = 1; i <= from.length; i++) {
     for (let j = 1; j <= to.length; j++) {
       const swapped = from[i - 1] === to[j - 2] && from[i - 2] === to[j - 1];

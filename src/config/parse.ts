@@ -5,14 +5,14 @@ import { SyntaxProblem } from "./syntax-problem.ts";
 
 /** Parses the content of a configuration file in the format of its name: TOML, JSON with comments, or YAML. What is in it is not looked at here. */
 export async function parseConfig(file: string, content: Uint8Array): Promise<Readonly<Record<string, unknown>>> {
+  const parse = await parserFor(file);
   try {
-    const parse = await parserFor(file);
     const value = parse(decode(content));
     if (!isTable(value)) throw new SyntaxProblem("is not a table of keys and values");
     return value;
   } catch (error) {
-    if (error instanceof SyntaxProblem) throw unreadable(file, error);
-    throw error;
+    // A parser that trips over a file in a way of its own has not parsed it either. Its words may quote the file.
+    throw unreadable(file, error instanceof SyntaxProblem ? error : new SyntaxProblem("cannot be parsed"));
   }
 }
 

@@ -1,9 +1,9 @@
 import { isAbsolute } from "node:path";
-import { showName, showValue } from "./display.ts";
+import { showValue } from "./display.ts";
 import type { KeyName } from "./key-types.ts";
 import { nearestName } from "./nearest.ts";
 import type { Problem } from "./problem.ts";
-import type { AgentKind, AgentMode, Config, Origin } from "./types.ts";
+import type { AgentKind, AgentMode, Config, Origin, VariableValue } from "./types.ts";
 
 export interface RuleFindings {
   readonly problems: readonly Problem[];
@@ -22,7 +22,10 @@ export function checkRules(config: Config, origins: readonly Origin[], doubtful:
     if (broken !== undefined) problems.push(toProblem(rule.reads, broken, origins));
   }
   const variables = doubtful.has("secrets") ? [] : missingSecrets(config, origins);
-  return { problems: [...problems, ...variables], warnings: [...ignoredAgentKeys(config), ...misspeltSecrets(config)] };
+  return {
+    problems: [...problems, ...variables],
+    warnings: [...ignoredAgentKeys(config), ...misspeltSecrets(config, origins)],
+  };
 }
 
 interface Rule {
@@ -104,33 +107,41 @@ function toProblem(reads: readonly [KeyName, ...KeyName[]], broken: Broken, orig
 }
 
 /** References to secrets that no layer defines. An optional one may lack its secret: that is what it is for. */
-function missingSecrets({ environment, secrets }: Config, origins: readonly Origin[]): readonly Problem[] {
-  return Object.entries(environment.set).flatMap(([variable, value]) => {
-    if (value.kind !== "secret" || value.optional || value.name in secrets) return [];
-    const key = `environment.set.${showName(variable)}`;
-    const near = nearestName(value.name, Object.keys(secrets));
-    return {
-      kind: "secret" as const,
-      source: origins.find((origin) => origin.key === key)?.source ?? "",
-      key,
-      field: "environment.set",
-      wrong: `refers to the secret ${value.name}, which is not defined`,
-      wayOut:
-        near === undefined
-          ? `define secrets.${value.name}, or write !secret? ${value.name} if it may be absent`
-          : `did you mean ${near}?`,
-    };
+function missingSecrets({ secrets }: Config, origins: readonly Origin[]): readonly Problem[] {
+  return undefinedReferences(secrets, origins).flatMap(({ key, source, name, optional, near }) => {
+    if (optional) return [];
+    const wayOut =
+      near === undefined
+        ? `define secrets.${name}, or write !secret? ${name} if it may be absent`
+        : `did you mean ${near}?`;
+    const wrong = `refers to the secret ${name}, which is not defined`;
+    return { kind: "secret", source, key, field: "environment.set", wrong, wayOut };
   });
 }
 
 /** An optional reference is silent when its secret is not defined, unless that looks like a slip of the pen. */
-function misspeltSecrets({ environment, secrets }: Config): readonly string[] {
-  return Object.entries(environment.set).flatMap(([variable, value]) => {
-    if (value.kind !== "secret" || !value.optional || value.name in secrets) return [];
-    const near = nearestName(value.name, Object.keys(secrets));
-    return near === undefined
-      ? []
-      : `environment.set.${showName(variable)}: there is no secret ${value.name}; did you mean ${near}?`;
+function misspeltSecrets({ secrets }: Config, origins: readonly Origin[]): readonly string[] {
+  return undefinedReferences(secrets, origins).flatMap(({ key, name, optional, near }) =>
+    optional && near !== undefined ? `${key}: there is no secret ${name}; did you mean ${near}?` : [],
+  );
+}
+
+interface UndefinedReference {
+  readonly key: string;
+  readonly source: string;
+  readonly name: string;
+  readonly optional: boolean;
+  /** A secret that does exist and is called almost the same. */
+  readonly near: string | undefined;
+}
+
+function undefinedReferences(secrets: Config["secrets"], origins: readonly Origin[]): readonly UndefinedReference[] {
+  return origins.flatMap(({ key, source, value }) => {
+    if (!key.startsWith("environment.set.")) return [];
+    const variable = value as VariableValue;
+    if (variable.kind !== "secret" || variable.name in secrets) return [];
+    const { name, optional } = variable;
+    return { key, source, name, optional, near: nearestName(name, Object.keys(secrets)) };
   });
 }
 

@@ -5,6 +5,7 @@ import type { Plan } from "../plan/plan.ts";
 import type { Variable } from "../plan/request.ts";
 import { corner } from "../plan/wrappers.ts";
 import { passedByDefault, passes } from "../policy/environment.ts";
+import { expandPath } from "../policy/paths.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -58,7 +59,7 @@ function resolve(variable: Variable, config: Config, env: Environment): string |
 function readSecret(name: string, optional: boolean, config: Config, env: Environment): string | undefined {
   const source = config.secrets[name];
   const found =
-    source?.env !== undefined ? env[source.env] : source?.file !== undefined ? readFile(source.file) : undefined;
+    source?.env !== undefined ? env[source.env] : source?.file !== undefined ? readFile(source.file, env) : undefined;
   if (found !== undefined && found !== "") return found;
   if (optional) return undefined;
   const place = source?.env !== undefined ? `the variable ${source.env}` : `the file ${source?.file}`;
@@ -73,9 +74,10 @@ function readSecret(name: string, optional: boolean, config: Config, env: Enviro
 }
 
 /** Files of secrets end in a newline more often than secrets do. */
-function readFile(path: string): string | undefined {
+function readFile(path: string, env: Environment): string | undefined {
+  const home = env["HOME"] ?? "/";
   try {
-    return readFileSync(path, "utf8").replace(/\r?\n$/, "");
+    return readFileSync(expandPath(path, { home, cwd: home }), "utf8").replace(/\r?\n$/, "");
   } catch {
     return undefined;
   }

@@ -1,6 +1,8 @@
-import { spawnSync } from "node:child_process";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
 import { environment } from "./programs.ts";
 
 /** One record of the shim's table. */
@@ -39,22 +41,35 @@ export interface BoxResult {
 }
 
 /** Runs a shell script behind a real wall in which the shim stands in for its targets. */
-export function runInBox(script: string, { scratch, shim, targets = [], table, files = {}, env, input }: BoxOptions): BoxResult {
+export async function runInBox(script: string, options: BoxOptions): Promise<BoxResult> {
+  const { scratch, shim, targets = [], table, files = {}, env, input = "" } = options;
   const own = mkdtempSync(join(scratch, "box-"));
   writeFileSync(join(own, "script"), script);
   writeFileSync(join(own, "table"), table ?? "");
-  const mounts = [
-    ...(table === undefined ? [] : [[join(own, "table"), "/run/podbot/commands"] as const]),
-    ...Object.entries(files),
-    ...(shim === undefined ? [] : targets.map((target) => [shim, target] as const)),
+  const mounts: (readonly [from: string, to: string])[] = Object.entries(files);
+  if (table !== undefined) mounts.push([join(own, "table"), "/run/podbot/commands"]);
+  if (shim !== undefined) mounts.push(...targets.map((target) => [shim, target] as const));
+  const root = [
+    "--ro-bind",
+    "/",
+    "/",
+    "--dev",
+    "/dev",
+    "--proc",
+    "/proc",
+    "--tmpfs",
+    "/run",
+    "--bind",
+    scratch,
+    scratch,
   ];
-  const wall = ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--tmpfs", "/run", "--bind", scratch, scratch];
-  const isolation = ["--unshare-user", "--unshare-pid", "--die-with-parent", "--chdir", scratch];
+  const wall = [...root, "--unshare-user", "--unshare-pid", "--die-with-parent", "--chdir", scratch];
   const binds = mounts.flatMap(([from, to]) => ["--ro-bind", from, to]);
-  return spawnSync("bwrap", [...wall, ...isolation, ...binds, "--", "sh", join(own, "script")], {
-    encoding: "utf8",
+  const child = spawn("bwrap", [...wall, ...binds, "--", "sh", join(own, "script")], {
     env: { ...environment, ...env },
-    input: input ?? "",
     timeout: 60_000,
   });
+  child.stdin.on("error", () => {}).end(input); // a script need not read what it is given
+  const [stdout, stderr, [status]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, "close")]);
+  return { status, stdout, stderr };
 }

@@ -100,6 +100,8 @@ describe.each([ordinary, sanitized])("podbot-enter, $build build", ({ build, ent
     const [locked, open] = [join(scratch, "locked"), join(scratch, "open")];
     expect(found(`/nonexistent:/etc/passwd:${locked}:${open}`).stdout).toBe("found\n");
     expect(found(`${locked}:/nonexistent`).complaints).toBe("podbot-enter: exec: 13\n");
+    mkdirSync(join(scratch, `closed-${build}`), { mode: 0 });
+    expect(found(join(scratch, `closed-${build}`)).status).toBe(127);
     expect(found("").status).toBe(127);
     addFile(tool, "#!/bin/sh\necho here", 0o755);
     expect(found(`${locked}:`).stdout).toBe("here\n");

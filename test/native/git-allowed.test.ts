@@ -131,32 +131,38 @@ const allowed: readonly string[] = [
 ];
 
 const scratch = makeScratch(afterAll);
-let repository: Repository;
 let expected: Outcome[];
-beforeAll(() => {
+let repository: Repository;
+beforeAll(async () => {
   buildPrograms();
   repository = makeRepository(scratch);
-  expected = repository.runEach(allowed);
+  expected = await repository.runEach(allowed, "fresh");
 }, 120_000);
 
 describe("the @git preset", () => {
-  it.each([ordinary, sanitized])("lets everyday git do what it does without it ($build build)", ({ shim }) => {
-    const outcomes = repository.runEach(allowed, shim);
-    for (const [i, fragment] of allowed.entries()) {
-      const { status, print, stderr } = outcomes[i] as Outcome;
-      expect({ status, print }, `${fragment}\n${stderr}`).toEqual({ status: expected[i]?.status, print: expected[i]?.print });
+  /** The sanitized build runs those in which git calls git: all words are judged by the same code as the blocked. */
+  const nested = /stash|rebase|merge|submodule|clone|hooks|harmless/;
+
+  it.concurrent.each([
+    { ...ordinary, fragments: allowed },
+    { ...sanitized, fragments: allowed.filter((fragment) => nested.test(fragment)) },
+  ])("lets everyday git do what it does without it ($build build)", async ({ shim, fragments }) => {
+    const strip = ({ status, print }: Outcome) => ({ status, print });
+    const outcomes = await repository.runEach(fragments, "fresh", shim);
+    for (const [i, outcome] of outcomes.entries()) {
+      const fragment = fragments[i] as string;
+      const wanted = expected[allowed.indexOf(fragment)] as Outcome;
+      expect(strip(outcome), `${fragment}\n${outcome.stderr}`).toEqual(strip(wanted));
     }
   });
 
   it("is compared with commands that mostly succeed", () => {
-    const failed = allowed.filter((_, i) => expected[i]?.status !== 0);
-    expect(failed).toEqual([
+    expect(allowed.filter((_, i) => expected[i]?.status !== 0)).toEqual([
       "git",
       "git checkout -h",
       "git nonsense",
       "git commit -- -n",
       "git branch -d side",
-      "git reset -- --hard",
       "git rm -- -f",
       "git loop",
     ]);
@@ -166,9 +172,28 @@ describe("the @git preset", () => {
 describe("the @git preset, sanitized build", () => {
   const words = ["-c", "-C", "--", "-", "--=", "-m", "-x", "--exec=git", "--exec", "alias.x=y", "=", "", "+", ":", "git", "commit",
     "rebase", "submodule", "foreach", "bisect", "run", "push", "x", "git rebase -x git", "'", "\\", "$(git", "-nfd", "--force", "--h"]; // biome-ignore format: a list
-  const aliases = ["'", '"', "\\", "!", "!git", " ", "\n", "git", "x", "commit", "-n", "-c", "\0", ";", "`", "(", "checkout", "-"];
+  const aliases = [
+    "'",
+    '"',
+    "\\",
+    "!",
+    "!git",
+    " ",
+    "\n",
+    "git",
+    "x",
+    "commit",
+    "-n",
+    "-c",
+    "\0",
+    ";",
+    "`",
+    "(",
+    "checkout",
+    "-",
+  ];
 
-  it("survives senseless words and aliases", () => {
+  it("survives senseless words and aliases", async () => {
     const random = makeRandom(3);
     const pick = <T>(list: readonly T[]) => list[random(list.length)] as T;
     const quote = (word: string) => `'${word.replaceAll("'", "'\\''")}'`;
@@ -181,7 +206,11 @@ describe("the @git preset, sanitized build", () => {
       `git bisect run ${"git commit ".repeat(2000)}`,
       `git x ${"y ".repeat(5000)}`,
       ...Array.from({ length: 200 }, () => {
-        const alias = quote(some(aliases, 12).join(pick(["", " "])).replaceAll("\0", "\\0"));
+        const alias = quote(
+          some(aliases, 12)
+            .join(pick(["", " "]))
+            .replaceAll("\0", "\\0"),
+        );
         return `printf ${alias} >${scratch}/alias 2>/dev/null; git ${some(words, 8).map(quote).join(" ")}`;
       }),
       `head -c 10000 /dev/zero | tr '\\0' "'" >${scratch}/alias; git x`,
@@ -189,7 +218,7 @@ describe("the @git preset, sanitized build", () => {
       `yes '!git x;' | head -c 10000 >${scratch}/alias; git x`,
     ];
     const script = calls.map((call) => `${call} >/dev/null 2>&1; echo $?`).join("\n");
-    const run = runInBox(script, {
+    const run = await runInBox(script, {
       scratch,
       shim: sanitized.shim,
       targets: gitTargets,

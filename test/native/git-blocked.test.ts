@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { buildPrograms, makeScratch, ordinary, sanitized } from "./programs.ts";
-import { dashedCheckout, hasDashedLinks, makeRepository, type Outcome, type Repository } from "./repository.ts";
+import { dashedCheckout, hasDashedLinks, makeRepository, type Repository } from "./repository.ts";
 
 /** Forms that git accepts, so that only the preset stands between them and the repository. */
 const accepted: readonly string[] = [
@@ -99,8 +99,8 @@ const accepted: readonly string[] = [
   "git rm -f a.txt",
   "git rm -rf .",
   "git rm --force a.txt",
-  "git worktree add -q ../tree side; git worktree remove -f ../tree",
-  "git worktree add -q ../tree side; git worktree remove ../tree --force",
+  "git worktree remove -f ../tree",
+  "git worktree remove ../tree --force",
   // what others have pushed
   "git push --force origin main",
   "git push -f origin main",
@@ -151,6 +151,7 @@ const accepted: readonly string[] = [
   "git hidden",
   "git function .",
   "git CO .",
+  "git co . <&- >&-",
   'cd / && git -C "$OLDPWD" co .',
   "git config alias.local 'checkout .' && git local",
   // commands that run commands
@@ -177,42 +178,62 @@ const refusedAnyway: readonly string[] = [
   "git stash -q pop",
 ];
 
+const blocked = [...accepted, ...refusedAnyway];
+
 const scratch = makeScratch(afterAll);
 let repository: Repository;
-let untouched: string;
 beforeAll(() => {
   buildPrograms();
   repository = makeRepository(scratch);
-  untouched = (repository.runEach(["true"])[0] as Outcome).print;
 }, 120_000);
 
 describe("the @git preset", () => {
-  const blocked = [...accepted, ...refusedAnyway];
+  it.concurrent.each([ordinary, sanitized])("blocks every dangerous form ($build build)", async ({ shim }) => {
+    const [untouched] = await repository.runEach(["true"], "fresh");
+    const outcomes = await repository.runEach(blocked, "shared", shim);
+    expect(blocked.filter((_, i) => outcomes[i]?.status !== 126)).toEqual([]);
+    for (const [i, { stderr }] of outcomes.entries()) {
+      expect(stderr, blocked[i]).toMatch(/^podbot: git \S.* is blocked by the @git preset: \S.*\. \S.*\.\n$/);
+    }
+    expect(outcomes.at(-1)?.print).toBe(untouched?.print);
+  });
 
-  it.each([ordinary, sanitized])("blocks every dangerous form and leaves the repository as it is ($build build)", ({ shim }) => {
-    const outcomes = repository.runEach(blocked, shim);
-    const passed = blocked.filter((_, i) => outcomes[i]?.status !== 126);
-    expect(passed).toEqual([]);
-    for (const [i, { stderr, print }] of outcomes.entries()) {
-      const fragment = blocked[i] as string;
-      expect(stderr, fragment).toMatch(/^podbot: git \S.* is blocked by the @git preset: \S.*\. \S.*\.\n$/);
-      if (!/worktree add|git config alias/.test(fragment)) expect(print, fragment).toBe(untouched);
+  it.concurrent("stands in front of a git that accepts them", async () => {
+    const outcomes = await repository.runEach(accepted, "fresh");
+    expect(accepted.filter((_, i) => outcomes[i]?.status === 129)).toEqual([]);
+  });
+
+  it.concurrent("stands in front of a git that does what is blocked", async () => {
+    const harmful = [
+      "git checkout .",
+      "git reset --hard",
+      "git clean -xdf",
+      "git stash pop",
+      "git branch -D side",
+      "git push -d origin old",
+    ];
+    const [untouched, ...outcomes] = await repository.runEach(["true", ...harmful], "fresh");
+    for (const [i, { status, print }] of outcomes.entries()) {
+      expect(status, harmful[i]).toBe(0);
+      expect(print, harmful[i]).not.toBe(untouched?.print);
     }
   });
 
-  it("would otherwise see all but the last of them accepted by git", () => {
-    const outcomes = repository.runEach(accepted);
-    const usageErrors = accepted.filter((_, i) => outcomes[i]?.status === 129);
-    expect(usageErrors).toEqual([]);
-  });
-
-  it("names the form, the danger and the way out", () => {
-    const messages = repository.runEach(["git -C . reset -q --hard", "git co .", "git push origin +main", "git stash pop"], ordinary.shim);
+  it("names the form, the danger and the way out", async () => {
+    const fragments = [
+      "git -C . reset -q --hard",
+      "git co .",
+      "git push origin +main",
+      "git stash pop",
+      "git worktree remove -qf x",
+    ];
+    const messages = await repository.runEach(fragments, "shared", ordinary.shim);
     expect(messages.map(({ stderr }) => stderr)).toEqual([
       "podbot: git reset --hard is blocked by the @git preset: it overwrites or removes work that is not committed. Put the changes aside with git stash, or commit them first.\n",
       "podbot: git checkout is blocked by the @git preset: it overwrites or removes work that is not committed. Use git switch for branches (-c creates one), and git show REVISION:FILE to read an older version.\n",
       "podbot: git push +main is blocked by the @git preset: it can overwrite or delete what others have pushed. Push without it, to a new branch if the remote one has moved.\n",
       "podbot: git stash pop is blocked by the @git preset: it deletes the stash that it applies. Use git stash apply, which keeps it.\n",
+      "podbot: git worktree remove -f is blocked by the @git preset: it overwrites or removes work that is not committed. Put the changes aside with git stash, or commit them first.\n",
     ]);
   });
 });

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, realpathSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { type CommandRecord, encodeTable, runInBox } from "./box.ts";
 import { environment } from "./programs.ts";
@@ -10,14 +10,23 @@ const installed = realpathSync(execFileSync("sh", ["-c", "command -v git"], { en
 
 /** Every file that is git: the one on PATH and, where it is another, the one that git itself calls. */
 export const gitTargets = [...new Set([installed, realpathSync(join(execPath, "git"))])];
-export const gitRecords: readonly CommandRecord[] = gitTargets.map((target) => ({ target, command: "git", kind: "git", real }));
+const gitRecords: readonly CommandRecord[] = gitTargets.map((target) => ({
+  target,
+  command: "git",
+  kind: "git",
+  real,
+}));
 
 /** `git-checkout` and its like are links to git on some systems, and absent on others. */
 export const dashedCheckout = join(execPath, "git-checkout");
 export const hasDashedLinks = existsSync(dashedCheckout) && gitTargets.includes(realpathSync(dashedCheckout));
 
-/** The same hash for the same commit, whoever makes it when. */
-const dates = { GIT_AUTHOR_DATE: "2030-01-01T00:00:00Z", GIT_COMMITTER_DATE: "2030-01-01T00:00:00Z" };
+/** The same hash for the same commit, whoever makes it when; and no ten seconds of warning. */
+const settings = {
+  GIT_AUTHOR_DATE: "2030-01-01T00:00:00Z",
+  GIT_COMMITTER_DATE: "2030-01-01T00:00:00Z",
+  FILTER_BRANCH_SQUELCH_WARNING: "1",
+};
 
 const config = `
 [user]
@@ -64,40 +73,46 @@ git switch -q side
 sed -i s/^5$/five/ c.txt && echo new >d.txt && git add d.txt && git commit -q -a -m aside
 git switch -q main
 echo stashed >>b.txt && git stash -q
+git gc -q
 echo changed >>a.txt
 echo untracked >u.txt
 `;
 
-/** What can be lost: files, index, references here and there, stashes, where HEAD is. */
+/**
+ * The copies lie in the box's own memory and go with it. The fingerprint is what can be lost: files, index, references
+ * here and there, stashes, where HEAD is.
+ */
 const driver = `
 fingerprint() {
   ${real} status --porcelain -uall
-  ${real} for-each-ref
-  ${real} --git-dir=../origin.git for-each-ref
+  grep -r . .git/refs .git/packed-refs ../origin.git/refs | sort
   cat .git/HEAD .git/logs/refs/stash
-  cksum * ../clone/* 
+  cksum * ../clone/*
 }
 number=0
 while [ -e "$CASES/$number" ]; do
-  cp -r "$TEMPLATE" "$CASES/$number.copy"
-  cd "$CASES/$number.copy/work"
+  copy=/run/copy-$([ "$COPIES" = shared ] || echo $number)
+  [ -e $copy ] || cp -r "$TEMPLATE" $copy
+  cd $copy/work
   sh "$CASES/$number" >"$CASES/$number.stdout" 2>"$CASES/$number.stderr" </dev/null
   echo $? >"$CASES/$number.status"
-  fingerprint >"$CASES/$number.print" 2>&1
+  [ "$COPIES" = shared ] || fingerprint >"$CASES/$number.print" 2>&1
   number=$((number + 1))
 done
+fingerprint >"$CASES/print" 2>&1
+exit 0
 `;
 
 export interface Outcome {
   readonly status: number;
   readonly stderr: string;
-  /** The state of the repository afterwards. */
+  /** The state of the copy afterwards: after this fragment, or if they share one, after the last. */
   readonly print: string;
 }
 
 export interface Repository {
-  /** Runs each shell fragment in a fresh copy of work/, with or without the shim in git's place. */
-  runEach(fragments: readonly string[], shim?: string): Outcome[];
+  /** Runs each shell fragment in a copy of work/, with or without the shim in git's place. */
+  runEach(fragments: readonly string[], copies: "fresh" | "shared", shim?: string): Promise<Outcome[]>;
 }
 
 export function makeRepository(scratch: string): Repository {
@@ -106,30 +121,28 @@ export function makeRepository(scratch: string): Repository {
   mkdirSync(work, { recursive: true });
   mkdirSync(home);
   writeFileSync(join(home, ".gitconfig"), config);
-  const env = { ...environment, ...dates, HOME: home };
+  const env = { ...environment, ...settings, HOME: home };
   execFileSync("sh", ["-c", construction], { cwd: work, env, stdio: ["ignore", "ignore", "inherit"] });
-  let batches = 0;
   return {
-    runEach(fragments, shim) {
-      const cases = join(scratch, `batch-${batches++}`);
-      mkdirSync(cases);
+    async runEach(fragments, copies, shim) {
+      const cases = mkdtempSync(join(scratch, "cases-"));
       fragments.forEach((fragment, i) => {
         writeFileSync(join(cases, String(i)), fragment);
       });
-      const run = runInBox(driver, {
+      const run = await runInBox(driver, {
         scratch,
         ...(shim === undefined ? {} : { shim }),
         targets: gitTargets,
         table: encodeTable(gitRecords),
         files: { [installed]: real },
-        env: { ...dates, HOME: home, CASES: cases, TEMPLATE: template },
+        env: { ...settings, HOME: home, CASES: cases, COPIES: copies, TEMPLATE: template },
       });
       if (run.status !== 0) throw new Error(`the driver failed: ${run.stderr}`);
       const read = (name: string) => readFileSync(join(cases, name), "utf8");
       return fragments.map((_, i) => ({
         status: Number(read(`${i}.status`)),
         stderr: read(`${i}.stderr`),
-        print: read(`${i}.print`),
+        print: read(copies === "shared" ? "print" : `${i}.print`),
       }));
     },
   };

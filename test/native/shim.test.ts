@@ -30,100 +30,100 @@ describe.each([ordinary, sanitized])("podbot-shim, $build build", ({ shim }) => 
   const denied: CommandRecord = { target: curl, command: "curl", kind: "deny" };
   const denial = "podbot: curl is blocked here by the owner's policy (commands.curl = false)\n";
 
-  it("denies a command by name, path, link and shell", () => {
+  it("denies a command by name, path, link and shell", async () => {
     const script = `curl x; echo $?; ${curl}; echo $?; ln -sf ${curl} ${scratch}/alias; ${scratch}/alias; echo $?; sh -c curl; echo $?`;
-    const result = run(script, [denied]);
+    const result = await run(script, [denied]);
     expect(result.stdout).toBe("126\n126\n126\n126\n");
     expect(result.stderr).toBe(denial.repeat(4));
-    expect(runInBox(curl, { scratch }).stdout).toBe("untouched\n");
+    expect((await runInBox(curl, { scratch })).stdout).toBe("untouched\n");
   });
 
-  it("cannot be removed, replaced or written to", () => {
+  it("cannot be removed, replaced or written to", async () => {
     const script = `rm -f ${curl}; mv ${join(scratch, "real")} ${curl}; echo x >${curl}; curl`;
-    const result = run(script, [denied]);
+    const result = await run(script, [denied]);
     expect(result.stderr.endsWith(denial)).toBe(true);
     expect(result.status).toBe(126);
   });
 
-  it("runs a script through its interpreter with the arguments unchanged", () => {
+  it("runs a script through its interpreter with the arguments unchanged", async () => {
     const script = join(scratch, "wrapper");
     const record = { target: npm, command: "npm", kind: "script", real: "/run/real/npm", script };
     const words = `"a b" "" '$x' -n`;
     const seen = "npm|/run/real/npm|a b  $x -n\n";
-    expect(run(`npm ${words}`, [{ ...record, interpreter: "/bin/sh" }]).stdout).toBe(seen);
-    expect(run(`npm ${words}`, [{ ...record, interpreter: "/bin/sh", argument: "-e" }]).stdout).toBe(seen);
-    expect(run(`npm ${words}`, [record]).stdout).toBe(seen);
-    expect(run("npm", [{ ...record, real: "" }]).stdout).toBe("npm||\n");
+    expect((await run(`npm ${words}`, [{ ...record, interpreter: "/bin/sh" }])).stdout).toBe(seen);
+    expect((await run(`npm ${words}`, [{ ...record, interpreter: "/bin/sh", argument: "-e" }])).stdout).toBe(seen);
+    expect((await run(`npm ${words}`, [record])).stdout).toBe(seen);
+    expect((await run("npm", [{ ...record, real: "" }])).stdout).toBe("npm||\n");
   });
 
-  it("keeps a script's stdin, exit status and signals", () => {
+  it("keeps a script's stdin, exit status and signals", async () => {
     const script = join(scratch, "status");
     writeFileSync(script, "cat; exit 9\n");
     const record = { target: npm, command: "npm", kind: "script", interpreter: "/bin/sh", script };
-    expect(run("npm", [record], { input: "hello" })).toMatchObject({ status: 9, stdout: "hello" });
+    expect(await run("npm", [record], { input: "hello" })).toMatchObject({ status: 9, stdout: "hello" });
     writeFileSync(script, 'trap "echo caught; exit 3" TERM\necho ready\nwhile :; do sleep 0.01; done\n');
     const signalled = `rm -f ${scratch}/out; npm >${scratch}/out & until grep -qs ready ${scratch}/out; do sleep 0.01; done; kill $!; wait $!; echo $?; cat ${scratch}/out`;
-    expect(run(signalled, [record]).stdout).toBe("3\nready\ncaught\n");
+    expect((await run(signalled, [record])).stdout).toBe("3\nready\ncaught\n");
   });
 
-  it("says when what stands behind it cannot be executed", () => {
+  it("says when what stands behind it cannot be executed", async () => {
     const record = { target: npm, command: "npm", kind: "script", script: "/nonexistent" };
-    expect(run("npm", [record])).toMatchObject({
+    expect(await run("npm", [record])).toMatchObject({
       status: 126,
       stderr: "podbot: cannot execute /nonexistent: No such file or directory\n",
     });
   });
 
-  it("chooses by the name it was called by, and leaves the other names of one program alone", () => {
+  it("chooses by the name it was called by, and leaves the other names of one program alone", async () => {
     const real = join(scratch, "real");
     const records: CommandRecord[] = [
       { target: box, command: "wget", kind: "deny", real },
       { target: box, command: "nc", kind: "script", real, interpreter: "/bin/sh", script: join(scratch, "wrapper") },
     ];
     const links = ["wget", "nc", "ls2"].map((name) => `ln -sf ${box} ${bin}/${name}`).join(";");
-    const result = run(`${links}; wget x; nc x; ls2 x; manybox x`, records);
+    const result = await run(`${links}; wget x; nc x; ls2 x; manybox x`, records);
     expect(result.stdout).toBe(`nc|${real}|x\nreal ${real} x\n`);
     const blocked = "podbot: wget is blocked here by the owner's policy (commands.wget = false)\n";
     expect(result.stderr).toBe(blocked.repeat(2)); // once by name, and once for the program's own name
   });
 
-  it("recognizes itself after the file that was mounted is gone", () => {
+  it("recognizes itself after the file that was mounted is gone", async () => {
     const table = join(scratch, "table-for-data");
     writeFileSync(table, encodeTable([denied]));
     const inner = `exec 8<${shim}; exec bwrap --dev-bind / / --tmpfs /run --ro-bind ${table} /run/podbot/commands --perms 0755 --ro-bind-data 8 ${curl} -- ${curl}`;
-    expect(runInBox(inner, { scratch })).toMatchObject({ status: 126, stderr: denial });
+    expect(await runInBox(inner, { scratch })).toMatchObject({ status: 126, stderr: denial });
   });
 
-  it("answers `podbot check` and explains everything else", () => {
+  it("answers `podbot check` and explains everything else", async () => {
     const record: CommandRecord = { target: podbot, command: "podbot", kind: "check" };
     const files = { [join(scratch, "sandbox.json")]: "/run/podbot/sandbox.json" };
     const check = (words: string, more: Partial<BoxOptions> = { files }) => run(`${podbot} ${words}`, [record], more);
-    expect(check("check")).toMatchObject({ status: 0, stdout: "inside sandbox\n", stderr: "" });
-    expect(check("check --json")).toMatchObject({ status: 0, stdout: '{"id":"x"}\n', stderr: "" });
+    expect(await check("check")).toMatchObject({ status: 0, stdout: "inside sandbox\n", stderr: "" });
+    expect(await check("check --json")).toMatchObject({ status: 0, stdout: '{"id":"x"}\n', stderr: "" });
     for (const quiet of ["check -q", "check --quiet", "check --json -q"]) {
-      expect(check(quiet)).toMatchObject({ status: 0, stdout: "", stderr: "" });
+      expect(await check(quiet)).toMatchObject({ status: 0, stdout: "", stderr: "" });
     }
     for (const other of ["", "run", "check more", "sandbox -- ls", "--check"]) {
-      expect(check(other)).toMatchObject({ status: 125, stdout: "" });
-      expect(check(other).stderr).toContain("sandbox.nesting = true");
+      expect(await check(other)).toMatchObject({ status: 125, stdout: "" });
+      expect((await check(other)).stderr).toContain("sandbox.nesting = true");
     }
-    expect(check("check --json", {}).status).toBe(125);
+    expect((await check("check --json", {})).status).toBe(125);
   });
 
-  it("refuses without a record, without a table, and with a table that is too large", () => {
+  it("refuses without a record, without a table, and with a table that is too large", async () => {
     const other = encodeTable([{ ...denied, target: "/elsewhere" }]);
-    expect(run("curl", [denied], { table: other })).toMatchObject({
+    expect(await run("curl", [denied], { table: other })).toMatchObject({
       status: 126,
       stderr: `podbot: no rule stands behind ${curl}\n`,
     });
     const damaged = "podbot: missing or damaged table of commands: /run/podbot/commands\n";
-    const missing = runInBox(curl, { scratch, shim, targets: [curl] });
+    const missing = await runInBox(curl, { scratch, shim, targets: [curl] });
     expect(missing).toMatchObject({ status: 126, stderr: damaged });
     const large = encodeTable(Array(40_000).fill(denied));
-    expect(run("curl", [denied], { table: large })).toMatchObject({ status: 126, stderr: damaged });
+    expect(await run("curl", [denied], { table: large })).toMatchObject({ status: 126, stderr: damaged });
   });
 
-  it("refuses damaged tables and survives random ones", () => {
+  it("refuses damaged tables and survives random ones", async () => {
     const sound = encodeTable([denied, { target: npm, command: "npm", kind: "git", real: join(scratch, "real") }]);
     const random = makeRandom(2);
     const broken = [
@@ -148,7 +148,11 @@ describe.each([ordinary, sanitized])("podbot-shim, $build build", ({ shim }) => 
     });
     const count = broken.length + mutated.length;
     const script = `exec 2>/dev/null; i=0; while [ $i -lt ${count} ]; do cp ${scratch}/table-$i /run/podbot/commands; curl; echo $?; i=$((i+1)); done`;
-    const result = runInBox(`mkdir -p /run/podbot; PATH=${bin}:$PATH; ${script}`, { scratch, shim, targets: [curl] });
+    const result = await runInBox(`mkdir -p /run/podbot; PATH=${bin}:$PATH; ${script}`, {
+      scratch,
+      shim,
+      targets: [curl],
+    });
     const statuses = result.stdout.trim().split("\n").map(Number);
     expect(statuses).toEqual(Array(count).fill(126));
   });

@@ -1,0 +1,291 @@
+import { describe, expect, test } from "vitest";
+import { PolicyError } from "../../src/errors.ts";
+import type { Rule } from "../../src/policy/rule.ts";
+import { failure } from "../failure.ts";
+import { accessInside } from "./mount-table.ts";
+import { cwd, ordinaryRequest, ordinaryTree, planFor, presetRules, said } from "./ordinary.ts";
+import { makePlan } from "../../src/plan/make.ts";
+import { repositoryAt, surveyOf, type Tree } from "./tree.ts";
+
+const base = presetRules("!@all", "@base");
+const untrusted = (line: string): Rule => said("project", line, { trusted: false, origin: "/p/.podbot/config.toml" });
+const directory = { kind: "directory" } as const;
+
+describe("a rule is refused", () => {
+  test.each([
+    ["ro /proc", "/proc is private inside"],
+    ["rw /proc/sys", "/proc is private inside"],
+    ["rw /dev/sda", "/dev is private inside"],
+    ["exclude /run", "/run is private inside"],
+    ["ro /run/user/1000/bus", "/run is private inside"],
+    ["rw /tmp", "/tmp is private inside"],
+    ["rw /", "the root cannot be rw"],
+    ["exclude /", "the root cannot be exclude"],
+  ])("%s: %s", (line, why) => {
+    const tree: Tree = { "/tmp": "directory", "/dev/sda": "other", "/proc/sys": "directory", "/run/user/1000/bus": "socket" };
+    const error = failure(PolicyError, () => planFor([...base, said("global", line)], tree));
+    expect(error.code).toBe("PATH_REFUSED");
+    expect(error.message).toContain(`The rule ${line} (global, global)`);
+    expect(error.message).toContain(why);
+    expect(error.details).toMatchObject({ rule: line.split(" ")[1], origin: "global" });
+  });
+
+  test.each(["ro /", "ro /usr", "rw /tmp/work", "ro /runner", "exclude /device"])("but %s is not", (line) => {
+    const tree: Tree = { "/tmp/work": "directory", "/runner": "directory", "/device": "directory" };
+    expect(() => planFor([...base, said("flag", line)], tree)).not.toThrow();
+  });
+
+  test("only where it stands for something", () => {
+    expect(() => planFor([...base, said("flag", "rw /dev/nothing")])).not.toThrow();
+  });
+});
+
+describe("a working directory is refused where", () => {
+  test.each(["/proc", "/proc/self", "/dev/shm", "/run/user/1000", "/tmp"])("it is private inside: %s", (place) => {
+    const error = failure(PolicyError, () => planFor([], { [place]: "directory" }, { request: { cwd: place } }));
+    expect(error.code).toBe("PATH_REFUSED");
+    expect(error.message).toContain("is private inside");
+  });
+
+  test("it does not exist", () => {
+    const error = failure(PolicyError, () => planFor([], {}, { request: { cwd: "/home/u/gone" } }));
+    expect(error.message).toContain("it does not exist");
+  });
+
+  test("but a directory in /tmp will do", () => {
+    const rules = [said("default", "rw /tmp/work")];
+    const plan = planFor(rules, { "/tmp/work/a": "file" }, { request: { cwd: "/tmp/work" } });
+    expect(accessInside(plan, "/tmp/work/a")).toBe("rw");
+    expect(accessInside(plan, "/tmp/other")).toBe("exclude");
+  });
+});
+
+describe("a rule stands for", () => {
+  test("what its links lead to", () => {
+    const tree: Tree = { "/home/u/.ssh": "-> /home/u/vault", "/home/u/vault/key": "file" };
+    const plan = planFor(base, tree);
+    expect(plan.paths).toContainEqual(expect.objectContaining({ path: "/home/u/vault", rule: "~/.ssh" }));
+    expect(accessInside(plan, "/home/u/vault/key")).toBe("exclude");
+  });
+
+  test("everything that its pattern finds", () => {
+    const tree: Tree = { [`${cwd}/.env`]: "file", [`${cwd}/a/b/.env.local`]: "file", [`${cwd}/a/env`]: "file" };
+    const plan = planFor([...base, said("flag", "exclude **/.env*")], tree);
+    expect(accessInside(plan, `${cwd}/.env`)).toBe("exclude");
+    expect(accessInside(plan, `${cwd}/a/b/.env.local`)).toBe("exclude");
+    expect(accessInside(plan, `${cwd}/a/env`)).toBe("rw");
+  });
+
+  test("nothing where nothing is there", () => {
+    const plan = planFor([said("flag", "exclude ~/none"), said("flag", "rw ~/no/*")]);
+    expect(plan.paths).toEqual([]);
+  });
+
+  test("nothing where the survey was not asked", () => {
+    const request = ordinaryRequest();
+    const survey = surveyOf(ordinaryTree, request);
+    expect(makePlan({ ...request, rules: [said("flag", "ro ~/notes")] }, survey).paths).toEqual([]);
+  });
+});
+
+describe("the project's configuration, untrusted,", () => {
+  const tree: Tree = {
+    "/home/u/data/a": "file",
+    "/home/u/.ssh/id": "file",
+    [`${cwd}/src`]: "directory",
+    [`${cwd}/.env`]: "file",
+  };
+
+  test.each([
+    ["ro src", `${cwd}/src`, "ro"],
+    ["exclude src", `${cwd}/src`, "exclude"],
+    ["exclude ~/data", "/home/u/data/a", "exclude"],
+    ["ro ~/data", "/home/u/data/a", "ro"],
+    ["rw src", `${cwd}/src`, "rw"],
+    ["exclude *", `${cwd}/src`, "exclude"],
+    ["rw ~/none", "/home/u/none", "ro"],
+    ["rw ~/.ssh", "/home/u/.ssh/id", "exclude"],
+  ] as const)("may say %s", (line, path, access) => {
+    expect(accessInside(planFor([...base, untrusted(line)], tree), path)).toBe(access);
+  });
+
+  test.each([
+    ["rw ~/data", [], "/home/u/data"],
+    ["rw ~/data/a", [], "/home/u/data/a"],
+    ["rw /usr", [], "/usr"],
+    ["ro ~/.ssh/id", [], "/home/u/.ssh/id"],
+    ["ro ~/.ssh/*", [], "/home/u/.ssh/id"],
+    ["rw src", [said("global", "ro sr?")], `${cwd}/src`],
+    ["ro .env", [said("flag", "exclude .e*")], `${cwd}/.env`],
+  ])("may not say %s", (line, others, path) => {
+    const error = failure(PolicyError, () => planFor([...base, ...others, untrusted(line)], tree));
+    expect(error.code).toBe("CONFIG_UNTRUSTED");
+    expect(error.message).toContain(`  /p/.podbot/config.toml: ${line} opens ${path}`);
+    expect(error.details).toEqual({ paths: [path] });
+    expect(error.hint).toContain("podbot trust");
+  });
+
+  test("is told of everything that it may not say, at once", () => {
+    const error = failure(PolicyError, () =>
+      planFor([...base, untrusted("rw ~/data"), untrusted("rw src"), untrusted("ro ~/.ssh/id")], tree),
+    );
+    expect(error.details).toEqual({ paths: ["/home/u/data", "/home/u/.ssh/id"] });
+  });
+
+  test("may say all of it once it is trusted", () => {
+    const trusted = (line: string) => said("project", line);
+    const plan = planFor([...base, trusted("rw ~/data"), trusted("ro ~/.ssh/id")], tree);
+    expect(accessInside(plan, "/home/u/data/a")).toBe("rw");
+    expect(accessInside(plan, "/home/u/.ssh/id")).toBe("ro");
+  });
+});
+
+describe("Podbot's own protection", () => {
+  const own = said("podbot", "ro .podbot", { placeholder: directory });
+  const tree: Tree = { [`${cwd}/.podbot/config.toml`]: "file" };
+
+  test.each(["rw .podbot", "rw .podbot/config.toml", "rw .podbot/*", "rw **/config.toml", "rw ~/project/.podbot/"])(
+    "holds against --%s",
+    (line) => {
+      const plan = planFor([...base, own, said("flag", line)], tree);
+      expect(accessInside(plan, `${cwd}/.podbot`)).toBe("ro");
+      expect(accessInside(plan, `${cwd}/.podbot/config.toml`)).toBe("ro");
+      expect(accessInside(plan, `${cwd}/other`)).toBe("rw");
+    },
+  );
+
+  test("lets what lies in it be hidden", () => {
+    const plan = planFor([...base, own, said("flag", "exclude .podbot/config.toml")], tree);
+    expect(accessInside(plan, `${cwd}/.podbot/config.toml`)).toBe("exclude");
+    expect(accessInside(plan, `${cwd}/.podbot/other`)).toBe("ro");
+  });
+
+  test("opens nothing that is hidden", () => {
+    const rules = [said("podbot", "ro ~/.config/podbot"), said("flag", "exclude ~/.config")];
+    const plan = planFor(rules, { "/home/u/.config/podbot/config.toml": "file" });
+    expect(accessInside(plan, "/home/u/.config/podbot/config.toml")).toBe("exclude");
+  });
+});
+
+describe("a protected name that does not exist", () => {
+  const hold = (line: string) => said("podbot", line, { placeholder: directory });
+
+  test("is held, so that it cannot be made", () => {
+    const plan = planFor([...base, hold("ro .podbot")]);
+    expect(plan.held).toEqual([{ path: `${cwd}/.podbot`, placeholder: directory }]);
+    expect(accessInside(plan, `${cwd}/.podbot`)).toBe("ro");
+  });
+
+  test("with a file for a placeholder is held as that file", () => {
+    const placeholder = { kind: "file", content: "x" } as const;
+    expect(planFor([...base, said("default", "ro a", { placeholder })]).held).toEqual([{ path: `${cwd}/a`, placeholder }]);
+  });
+
+  test("is held by the first directory on the way that does not exist either", () => {
+    const rules = [...base, said("default", "ro a/b/c", { placeholder: { kind: "file", content: "" } })];
+    expect(planFor(rules).held).toEqual([{ path: `${cwd}/a`, placeholder: directory }]);
+    expect(planFor(rules, { [`${cwd}/a`]: "directory" }).held).toEqual([{ path: `${cwd}/a/b`, placeholder: directory }]);
+  });
+
+  test("is held once for all the rules that need it", () => {
+    const plan = planFor([...base, hold("ro a/b"), hold("ro a/c"), hold("ro a")]);
+    expect(plan.held).toEqual([{ path: `${cwd}/a`, placeholder: directory }]);
+  });
+
+  test.each([
+    ["in a directory that is read-only anyway", "ro ~/.config/podbot"],
+    ["in a directory that is private inside", "ro /tmp/podbot"],
+  ])("is not held %s", (_, line) => {
+    expect(planFor([...base, hold(line)]).held).toEqual([]);
+  });
+
+  test("is not held where it exists", () => {
+    const plan = planFor([...base, hold("ro .podbot")], { [`${cwd}/.podbot`]: "directory" });
+    expect(plan.held).toEqual([]);
+    expect(accessInside(plan, `${cwd}/.podbot`)).toBe("ro");
+  });
+
+  test("is not held in a world where nothing exists but the root", () => {
+    const request = ordinaryRequest({ rules: [hold("ro /a/b")], root: "minimal" });
+    expect(makePlan(request, { ...surveyOf({}, request), nodes: {} }).held).toEqual([]);
+  });
+});
+
+describe("the repository around the working directory", () => {
+  const tree: Tree = { [`${cwd}/.git/hooks`]: "directory", [`${cwd}/.git/config`]: "file" };
+  const survey = { git: repositoryAt(cwd) };
+
+  test("keeps its hooks and configuration, and what is missing of them cannot be made", () => {
+    const plan = planFor(base, tree, { survey });
+    expect(accessInside(plan, `${cwd}/.git/hooks/pre-commit`)).toBe("ro");
+    expect(accessInside(plan, `${cwd}/.git/config`)).toBe("ro");
+    expect(accessInside(plan, `${cwd}/.git/index`)).toBe("rw");
+    expect(plan.held.map(({ path }) => path)).toEqual([`${cwd}/.git/commondir`, `${cwd}/.git/config.worktree`]);
+  });
+
+  test.each([
+    ["on", "preset @git"],
+    ["strict", "preset @git-strict"],
+  ] as const)("is protected by the preset that was asked for: %s", (mode, origin) => {
+    const request = { git: { mode, layer: "global" } } as const;
+    const decision = planFor(base, tree, { survey, request }).paths.find(({ path }) => path.endsWith("/hooks"));
+    expect(decision).toMatchObject({ access: "ro", origin, layer: "global" });
+  });
+
+  test("keeps its other branches where that was asked for", () => {
+    const git = repositoryAt(cwd, { heads: ["main", "next"] });
+    const heads = { [`${cwd}/.git/refs/heads/main`]: "file", [`${cwd}/.git/refs/heads/next`]: "file" } as const;
+    const request = { git: { mode: "strict", layer: "default" } } as const;
+    const plan = planFor(base, { ...tree, ...heads }, { survey: { git }, request });
+    expect(accessInside(plan, `${cwd}/.git/refs/heads/main`)).toBe("rw");
+    expect(accessInside(plan, `${cwd}/.git/refs/heads/next`)).toBe("ro");
+    expect(accessInside(plan, `${cwd}/.git/packed-refs`)).toBe("ro");
+  });
+});
+
+describe("a socket on which a program of the host listens", () => {
+  const socket = "/home/u/.agent/sock";
+  const tree: Tree = { [socket]: "socket", "/home/u/.agent/log": "file" };
+
+  test("is hidden, though its directory is readable", () => {
+    const plan = planFor(base, tree);
+    expect(accessInside(plan, socket)).toBe("exclude");
+    expect(accessInside(plan, "/home/u/.agent/log")).toBe("ro");
+    expect(plan.paths.at(-1)?.origin).toBe("a program of the host listens there");
+  });
+
+  test.each(["ro", "rw"] as const)("is %s where the owner names it", (access) => {
+    expect(accessInside(planFor([...base, said("flag", `${access} ${socket}`)], tree), socket)).toBe(access);
+  });
+
+  test("stays hidden where the owner names only its directory", () => {
+    expect(accessInside(planFor([...base, said("flag", "rw ~/.agent")], tree), socket)).toBe("exclude");
+  });
+
+  test("stays hidden where an untrusted project names it", () => {
+    expect(accessInside(planFor([...base, untrusted(`ro ${socket}`)], tree), socket)).toBe("exclude");
+  });
+
+  test("can be written where it is the engine's and the owner hands it in", () => {
+    const plan = planFor(base, tree, { request: { dockerSocket: socket } });
+    expect(accessInside(plan, socket)).toBe("rw");
+  });
+});
+
+describe("names to watch", () => {
+  test("are those that a rule protects only where they exist", () => {
+    const rules = [
+      ...base,
+      said("default", "ro missing.json"),
+      said("global", "ro missing.json"),
+      said("default", "ro there.json"),
+      said("default", "ro *.toml"),
+      said("default", "rw free.json"),
+      said("default", "exclude .env"),
+      said("default", "ro ~/elsewhere.json"),
+      said("default", "ro held", { placeholder: directory }),
+      said("default", "ro own", { own: "own" }),
+    ];
+    expect(planFor(rules, { [`${cwd}/there.json`]: "file" }).watched).toEqual([`${cwd}/missing.json`]);
+  });
+});

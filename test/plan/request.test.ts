@@ -1,0 +1,51 @@
+import { describe, expect, test } from "vitest";
+import { questions } from "../../src/plan/request.ts";
+import { cwd, home, ordinaryRequest, presetRules, said } from "./ordinary.ts";
+
+describe("the questions of a request", () => {
+  test("are where it stands, what its rules name, and what the wall itself mounts", () => {
+    const rule = said("flag", "ro a");
+    const commands = [{ kind: "deny", name: "rm" }] as const;
+    const ask = questions(ordinaryRequest({ rules: [rule], commands }));
+    expect(ask).toMatchObject({ cwd, home, commands, path: "/usr/bin", network: false, emptyRoot: false });
+    expect(ask.rules[0]).toBe(rule);
+    expect(ask.rules.slice(1)).toEqual(
+      ["/", "/opt/podbot/enter", "/opt/podbot/shim"].map((pattern) => ({
+        access: "ro",
+        pattern,
+        written: pattern,
+        layer: "podbot",
+        origin: "the wall",
+        trusted: true,
+      })),
+    );
+  });
+
+  test.each([
+    ["off", { git: false, gitStrict: false }],
+    ["on", { git: true, gitStrict: false }],
+    ["strict", { git: true, gitStrict: true }],
+  ] as const)("about git are asked as far as it is protected: %s", (mode, expected) => {
+    expect(questions(ordinaryRequest({ git: { mode, layer: "default" } }))).toMatchObject(expected);
+  });
+
+  test("include the engine's socket where it is handed in", () => {
+    const patterns = questions(ordinaryRequest({ dockerSocket: "/run/docker.sock" })).rules.map(({ pattern }) => pattern);
+    expect(patterns.at(-1)).toBe("/run/docker.sock");
+  });
+
+  test("include how names are resolved where there is a network", () => {
+    expect(questions(ordinaryRequest({ network: { mode: "open", origin: "--network" } })).network).toBe(true);
+  });
+
+  test("include mount points that may be missing, which an empty root has not", () => {
+    const rules = presetRules("!@all", "@caches");
+    const points = ["/home/u/.cache", "/home/u/.npm"];
+    expect(questions(ordinaryRequest({ rules })).mountPoints.slice(0, 2)).toEqual(points);
+    expect(questions(ordinaryRequest({ rules, root: "minimal" }))).toMatchObject({ mountPoints: [], emptyRoot: true });
+  });
+
+  test("take no directory for a mount point that is not the sandbox's own", () => {
+    expect(questions(ordinaryRequest({ rules: [said("flag", "rw ~/data")] })).mountPoints).toEqual([]);
+  });
+});

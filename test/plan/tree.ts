@@ -1,0 +1,121 @@
+import type { GitLayout } from "../../src/policy/git.ts";
+import { gitRules } from "../../src/policy/git.ts";
+import { isGlob, segmentMatcher } from "../../src/policy/glob.ts";
+import { isWithin, nameOf, parentOf } from "../../src/policy/paths.ts";
+import { questions, type Request } from "../../src/plan/request.ts";
+import type { Listed, Node, NodeKind, Survey } from "../../src/survey/survey.ts";
+
+/** A filesystem as a literal: each path with what is there. Directories on the way are implied. */
+export type Tree = Readonly<Record<string, NodeKind | `-> ${string}` | { readonly kind: NodeKind; readonly links: number }>>;
+
+/** What a survey of such a filesystem would answer to a request. The rest of the answers can be given literally. */
+export function surveyOf(tree: Tree, request: Request, rest: Partial<Survey> = {}): Survey {
+  const ask = questions(request);
+  const place = new Place(tree);
+  const git = rest.git ?? null;
+  const patterns = [
+    ...ask.rules.map(({ pattern }) => pattern),
+    ...(git === null ? [] : gitRules(git, ask.cwd, ask.gitStrict).map(({ path }) => path)),
+  ];
+  const sockets = Object.keys(tree).filter((path) => tree[path] === "socket" && !isPrivate(path));
+  const missing: Record<string, string> = {};
+  const listings: Record<string, readonly Listed[]> = ask.emptyRoot ? { "/": place.list("/") } : {};
+  for (const point of ask.mountPoints.filter((path) => place.resolve(path) === null)) {
+    const directory = place.nearestAbove(point);
+    missing[point] = directory;
+    listings[directory] ??= place.list(directory);
+  }
+  return {
+    cwd: ask.cwd,
+    home: ask.home,
+    matches: Object.fromEntries([...patterns, ...sockets].map((pattern) => [pattern, place.expand(pattern)])),
+    nodes: place.nodes,
+    missing,
+    listings,
+    git,
+    targets: {},
+    scripts: {},
+    sockets,
+    resolver: null,
+    ...rest,
+  };
+}
+
+/** A plain repository in a directory, as a survey describes it. */
+export function repositoryAt(root: string, more: Partial<GitLayout> = {}): GitLayout {
+  return {
+    entry: { path: `${root}/.git`, kind: "directory" },
+    gitDir: `${root}/.git`,
+    commonDir: `${root}/.git`,
+    pointsBack: false,
+    modules: [],
+    hookDirectories: [],
+    branch: "refs/heads/main",
+    heads: [],
+    ...more,
+  };
+}
+
+/** By this a test recognizes what a path stood for. */
+export function identityOf(path: string): string {
+  return `inode of ${path}`;
+}
+
+function isPrivate(path: string): boolean {
+  return ["/proc", "/dev", "/run", "/tmp"].some((place) => isWithin(path, place));
+}
+
+class Place {
+  readonly nodes: Record<string, Node> = {};
+  readonly #links = new Map<string, string>();
+
+  constructor(tree: Tree) {
+    for (const [path, entry] of Object.entries(tree)) {
+      if (typeof entry === "string" && entry.startsWith("-> ")) this.#links.set(path, entry.slice(3));
+      else this.nodes[path] = nodeAt(path, entry as NodeKind | { kind: NodeKind; links: number });
+      for (let above = path; above !== "/"; above = parentOf(above)) {
+        this.nodes[parentOf(above)] ??= nodeAt(parentOf(above), "directory");
+      }
+    }
+  }
+
+  resolve(path: string): string | null {
+    const link = [...this.#links].find(([name]) => isWithin(path, name));
+    if (link !== undefined) return this.resolve(link[1] + path.slice(link[0].length));
+    return this.nodes[path] === undefined ? null : path;
+  }
+
+  expand(pattern: string): readonly string[] {
+    const names = [...Object.keys(this.nodes), ...this.#links.keys()];
+    const found = isGlob(pattern) ? names.filter((path) => matches(path.split("/"), pattern.split("/"))) : [pattern];
+    return [...new Set(found.map((path) => this.resolve(path)).filter((path) => path !== null))].sort();
+  }
+
+  nearestAbove(path: string): string {
+    const above = parentOf(path);
+    return this.resolve(above) ?? this.nearestAbove(above);
+  }
+
+  list(directory: string): readonly Listed[] {
+    return [...Object.keys(this.nodes), ...this.#links.keys()]
+      .filter((path) => path !== "/" && parentOf(path) === directory)
+      .sort()
+      .map((path) => {
+        const to = this.#links.get(path);
+        const kind = to === undefined ? (this.nodes[path] as Node).kind : "link";
+        return { name: nameOf(path), kind, identity: identityOf(path), to: to ?? "" };
+      });
+  }
+}
+
+function nodeAt(path: string, entry: NodeKind | { readonly kind: NodeKind; readonly links: number }): Node {
+  return { identity: identityOf(path), ...(typeof entry === "string" ? { kind: entry, links: 1 } : entry) };
+}
+
+function matches([name, ...names]: readonly string[], [segment, ...segments]: readonly string[]): boolean {
+  if (segment === undefined) return name === undefined;
+  if (segment === "**" && matches([name as string, ...names], segments)) return true;
+  if (name === undefined) return false;
+  if (segment === "**") return matches(names, [segment, ...segments]);
+  return (isGlob(segment) ? segmentMatcher(segment, segment).test(name) : segment === name) && matches(names, segments);
+}

@@ -1,0 +1,49 @@
+import { describe, expect, test } from "vitest";
+import { credentialStores, machineSecrets } from "../../src/policy/credentials.ts";
+import { isGlob } from "../../src/policy/glob.ts";
+import { expandPath } from "../../src/policy/paths.ts";
+
+describe("credential stores", () => {
+  test("are plain paths below the home, each named once", () => {
+    for (const store of credentialStores) {
+      expect(isGlob(store), store).toBe(false);
+      expect(expandPath(`~/${store}`, { home: "/h", cwd: "/c" })).toBe(`/h/${store}`);
+    }
+    expect(new Set(credentialStores).size).toBe(credentialStores.length);
+  });
+
+  test.each([
+    [".ssh", "keys"],
+    [".gnupg", "keys"],
+    [".password-store", "passwords"],
+    [".local/share/keyrings", "the desktop's keyring"],
+    [".aws", "Amazon"],
+    [".azure", "Microsoft"],
+    [".config/gcloud", "Google"],
+    [".kube", "clusters"],
+    [".config/gh", "GitHub"],
+    [".git-credentials", "git's plain store"],
+    [".netrc", "curl, git and others"],
+    [".npmrc", "npm"],
+    [".pypirc", "PyPI"],
+    [".cargo/credentials.toml", "crates.io"],
+    [".docker", "registries"],
+    [".pgpass", "PostgreSQL"],
+    [".mozilla", "a browser"],
+    [".config/google-chrome", "a browser"],
+    [".bash_history", "what was typed"],
+  ])("count %s in: %s", (store) => {
+    expect(credentialStores).toContain(store);
+  });
+});
+
+describe("secrets of the machine", () => {
+  test("are absolute paths outside any home, each named once", () => {
+    for (const path of machineSecrets) expect(path).toMatch(/^\/(etc|var)\//);
+    expect(new Set(machineSecrets).size).toBe(machineSecrets.length);
+  });
+
+  test.each(["/etc/shadow", "/etc/gshadow", "/etc/ssh/ssh_host_*_key", "/etc/ssl/private"])("count %s in", (path) => {
+    expect(machineSecrets).toContain(path);
+  });
+});
