@@ -21,7 +21,7 @@
 #include "descriptors.h"
 #include "program.h"
 
-enum { COMPLAINTS = 3, FAILED = 125, NOT_EXECUTABLE = 126, NOT_FOUND = 127 };
+enum { COMPLAINTS = 3, SIGNALS = 64, FAILED = 125, NOT_EXECUTABLE = 126, NOT_FOUND = 127 };
 
 /* The compiler's kernel headers may be older than these. */
 enum {
@@ -52,9 +52,19 @@ static void put_stderr_in_place(int stderr_fd) {
     if (!close_from(COMPLAINTS + 1)) fail(COMPLAINTS, "cannot close inherited descriptors");
 }
 
-/* Some numbers cannot be set, by the kernel's or by libc's rules; those are at their default anyway. */
+/* From here on, an exit status is the command's own: whoever reads the complaints can tell it from the wall's. */
+static void say_ready(int stderr_fd) {
+    if (stderr_fd != STDERR_FILENO) dprintf(COMPLAINTS, "podbot-enter: ready\n");
+}
+
+/*
+ * By the system call itself, because every libc keeps some numbers for itself and refuses to set them. The kernel's
+ * own structure has no more than these four words, and all of them are zero for the default. It refuses two signals
+ * that are always at their default.
+ */
 static void reset_signals(void) {
-    for (int number = 1; number < NSIG; number++) signal(number, SIG_DFL);
+    const unsigned long by_default[4] = {0};
+    for (int number = 1; number <= SIGNALS; number++) syscall(SYS_rt_sigaction, number, by_default, NULL, SIGNALS / 8);
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
@@ -128,6 +138,7 @@ int main(int argc, char **argv) {
     put_stderr_in_place(stderr_fd);
     reset_signals();
     if (isolate) isolate_abstract_sockets();
+    say_ready(stderr_fd);
 
     int error = become_command(word + 2);
     dprintf(COMPLAINTS, "podbot-enter: exec: %d\n", error);

@@ -8,11 +8,10 @@
  *   0, 1           the caller's own
  *   2              complaints: ours, and bubblewrap's until the command starts
  *   3              the letter, read to its end and closed
- *   4              bubblewrap's --json-status-fd
- *   5              the caller's real stderr, which podbot-enter puts back in place
- *   6 … 6+P-1      pins: opened paths
- *   6+P … 6+P+D-1  one memory file for each data blob, in the letter's order
- *   6+P+D          the option words, each ended by NUL, for bubblewrap's --args
+ *   4              the caller's real stderr, which podbot-enter puts back in place
+ *   5 … 5+P-1      pins: opened paths
+ *   5+P … 5+P+D-1  one memory file for each data blob, in the letter's order
+ *   5+P+D          the option words, each ended by NUL, for bubblewrap's --args
  *
  * The letter is "podbot1\n", P as a 32-bit little-endian number, then records: a type byte, a 32-bit little-endian
  * length, and as many bytes.
@@ -36,7 +35,7 @@
 
 enum {
     LETTER = 3,
-    FIRST_PIN = 6,
+    FIRST_PIN = 5,
     FIRST_ROOM = 64 * 1024,
     MAX_LETTER = 16 * 1024 * 1024,
     MAX_PINS = 65536,

@@ -21,11 +21,12 @@ need() { apt+=("$1"); dnf+=("${2:-$1}"); pacman+=("${3:-$1}"); }
 command -v bwrap >/dev/null || need bubblewrap
 command -v git >/dev/null || need git
 command -v gcc >/dev/null || need gcc
-libc=$(gcc -print-file-name=libc.a 2>/dev/null || true)
-[[ $libc == /* && -e $libc ]] || need libc6-dev "glibc-devel glibc-static" glibc
+command -v musl-gcc >/dev/null || need musl-tools musl-gcc musl
 if [[ ${1:-} == test ]]; then
   command -v tmux >/dev/null || need tmux
   command -v python3 >/dev/null || need python3 python3 python
+  libc=$(gcc -print-file-name=libc.so 2>/dev/null || true)
+  [[ $libc == /* && -e $libc ]] || need libc6-dev glibc-devel glibc
 fi
 
 if ((${#apt[@]} > 0)); then

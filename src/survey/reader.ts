@@ -1,6 +1,6 @@
-import { lstatSync, realpathSync, type Stats } from "node:fs";
+import { lstatSync, readdirSync, realpathSync, type Stats } from "node:fs";
 import { FilesystemError } from "../errors.ts";
-import { parentOf } from "../policy/paths.ts";
+import { nameOf, parentOf } from "../policy/paths.ts";
 import type { Node, NodeKind } from "./survey.ts";
 
 /** Looks at names once and remembers what it saw. */
@@ -18,8 +18,24 @@ export class Reader {
     return resolved;
   }
 
+  readonly #names = new Map<string, ReadonlySet<string> | null>();
+
+  /**
+   * Most of what a policy names is not there. Where it asks for many names in one directory, listing that once is
+   * cheaper than looking for each.
+   */
+  expect(paths: Iterable<string>): void {
+    const asked = new Map<string, number>();
+    for (const path of paths) {
+      const parent = parentOf(path);
+      asked.set(parent, (asked.get(parent) ?? 0) + 1);
+    }
+    for (const [directory, count] of asked) if (count > 4) this.#names.set(directory, namesIn(directory));
+  }
+
   #resolve(path: string): string | null {
-    // Most of what a policy names is not there; to ask first is many times cheaper than to catch.
+    if (this.#names.get(parentOf(path))?.has(nameOf(path)) === false) return null;
+    // To ask first is many times cheaper than to catch.
     if (statOf(path) === null) return null;
     try {
       return realpathSync.native(path);
@@ -38,6 +54,15 @@ export class Reader {
     this.nodes.set(path, node);
     if (path !== "/") this.look(parentOf(path));
     return node;
+  }
+}
+
+/** A directory that cannot be listed may still hold names that can be looked up: null says that nothing is known. */
+function namesIn(directory: string): ReadonlySet<string> | null {
+  try {
+    return statOf(directory) === null ? new Set() : new Set(readdirSync(directory));
+  } catch {
+    return null;
   }
 }
 

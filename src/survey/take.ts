@@ -20,6 +20,7 @@ export function takeSurvey(ask: Ask): Survey {
   const patterns = new Set(ask.rules.map(({ pattern }) => pattern));
   if (git !== null) for (const { path } of gitRules(git, cwd, ask.gitStrict)) patterns.add(path);
 
+  reader.expect([...patterns].filter((pattern) => !isGlob(pattern)));
   const matches: Record<string, readonly string[]> = {};
   for (const pattern of patterns) {
     const found = expandPattern(pattern, reader);

@@ -346,7 +346,7 @@ describe("podbot doctor", () => {
 describe("podbot demo", () => {
   test("shows what was done, what was stopped, by which rule, and the diff", async () => {
     const { status, stdout } = await newWorld().podbot(["demo"]);
-    expect(stdout).toContain("The wall held.");
+    expect(stdout).toContain("The wall held");
     expect(stdout).toMatch(/stopped {2}steal an ssh key .*exclude ~\/\.ssh \(preset @base\)/);
     expect(stdout).toContain("+echo Hello, world");
     expect(status).toBe(0);

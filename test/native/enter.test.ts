@@ -10,6 +10,9 @@ import { answerEnosys } from "./seccomp.ts";
 const scratch = makeScratch(afterAll);
 beforeAll(buildPrograms, 120_000);
 
+/** Said before the command starts: what comes to an end without it was not the command. */
+const ready = "podbot-enter: ready\n";
+
 interface Entered {
   readonly status: number | null;
   readonly stdout: string;
@@ -17,16 +20,16 @@ interface Entered {
   readonly stderr: string;
 }
 
-/** Enters with complaints on descriptor 2 and the caller's stderr on descriptor 5, as behind the wall. */
+/** Enters with complaints on descriptor 2 and the caller's stderr on descriptor 4, as behind the wall. */
 function enter(program: string, words: readonly string[], env = environment, more: readonly number[] = []): Entered {
   const run = spawnSync(program, words, {
     encoding: "utf8",
     env,
     cwd: scratch,
     timeout: 10_000,
-    stdio: ["ignore", "pipe", "pipe", "pipe", "pipe", "pipe", ...more],
+    stdio: ["ignore", "pipe", "pipe", "pipe", "pipe", ...more],
   }) as SpawnSyncReturns<string> & { output: string[] };
-  return { status: run.status, stdout: run.stdout, complaints: run.stderr, stderr: run.output[5] ?? "" };
+  return { status: run.status, stdout: run.stdout, complaints: run.stderr, stderr: run.output[4] ?? "" };
 }
 
 function addFile(path: string, content: string, mode: number): string {
@@ -38,20 +41,20 @@ function addFile(path: string, content: string, mode: number): string {
 }
 
 describe.each([ordinary, sanitized])("podbot-enter, $build build", ({ build, enter: program }) => {
-  const script = (text: string) => ["5", "--", "sh", "-c", text];
+  const script = (text: string) => ["4", "--", "sh", "-c", text];
 
   it("becomes the command, with its arguments, status and process number", () => {
     const run = spawnSync(program, [...script('echo $$ "$@"; exit 7'), "sh", "a b", ""], {
       encoding: "utf8",
       env: environment,
-      stdio: ["ignore", "pipe", "pipe", "pipe", "pipe", "pipe"],
+      stdio: ["ignore", "pipe", "pipe", "pipe", "pipe"],
     });
-    expect([run.status, run.stdout, run.stderr]).toEqual([7, `${run.pid} a b \n`, ""]);
+    expect([run.status, run.stdout, run.stderr]).toEqual([7, `${run.pid} a b \n`, ready]);
   });
 
-  it("gives the command the caller's stderr and leaves nothing on the complaints", () => {
+  it("gives the command the caller's stderr, and says on the complaints that it is ready", () => {
     const run = enter(program, script("echo loud >&2"));
-    expect([run.stderr, run.complaints]).toEqual(["loud\n", ""]);
+    expect([run.stderr, run.complaints]).toEqual(["loud\n", ready]);
   });
 
   it("leaves stderr alone when it is in place already", () => {
@@ -63,7 +66,7 @@ describe.each([ordinary, sanitized])("podbot-enter, $build build", ({ build, ent
   it("closes every descriptor but the standard ones", () => {
     const secret = openSync(addFile("secret", "secret", 0o600), "r");
     const root = openSync("/", "r");
-    const run = enter(program, ["5", "--", "ls", "/proc/self/fd"], environment, [secret, secret, root, secret]);
+    const run = enter(program, ["4", "--", "ls", "/proc/self/fd"], environment, [secret, secret, root, secret]);
     closeSync(secret);
     closeSync(root);
     expect(run.stdout).toBe("0\n1\n2\n3\n"); // 3 is the listing itself
@@ -88,18 +91,18 @@ describe.each([ordinary, sanitized])("podbot-enter, $build build", ({ build, ent
     ["a file that is not executable", "/etc/passwd", 13, 126],
     ["a directory", "/etc", 13, 126],
   ])("says that the command is %s", (_, command, error, status) => {
-    const run = enter(program, ["5", "--", command]);
-    expect(run).toEqual({ status, stdout: "", complaints: `podbot-enter: exec: ${error}\n`, stderr: "" });
+    const run = enter(program, ["4", "--", command]);
+    expect(run).toEqual({ status, stdout: "", complaints: `${ready}podbot-enter: exec: ${error}\n`, stderr: "" });
   });
 
   it("searches PATH as shells do", () => {
     const tool = `tool-${build}`;
     addFile(`locked/${tool}`, "", 0o644);
     addFile(`open/${tool}`, "#!/bin/sh\necho found", 0o755);
-    const found = (path: string) => enter(program, ["5", "--", tool], { ...environment, PATH: path });
+    const found = (path: string) => enter(program, ["4", "--", tool], { ...environment, PATH: path });
     const [locked, open] = [join(scratch, "locked"), join(scratch, "open")];
     expect(found(`/nonexistent:/etc/passwd:${locked}:${open}`).stdout).toBe("found\n");
-    expect(found(`${locked}:/nonexistent`).complaints).toBe("podbot-enter: exec: 13\n");
+    expect(found(`${locked}:/nonexistent`).complaints).toBe(`${ready}podbot-enter: exec: 13\n`);
     mkdirSync(join(scratch, `closed-${build}`), { mode: 0 });
     expect(found(join(scratch, `closed-${build}`)).status).toBe(127);
     expect(found("").status).toBe(127);
@@ -107,32 +110,31 @@ describe.each([ordinary, sanitized])("podbot-enter, $build build", ({ build, ent
     expect(found(`${locked}:`).stdout).toBe("here\n");
     expect(found(`${"x".repeat(5000)}:${open}`).stdout).toBe("found\n");
     const { PATH: _, ...withoutPath } = environment;
-    expect(enter(program, ["5", "--", "true"], withoutPath).status).toBe(0);
+    expect(enter(program, ["4", "--", "true"], withoutPath).status).toBe(0);
   });
 
   it("gives a script without interpreter line to the shell", () => {
     addFile("plain", 'echo "$0 $*"', 0o755);
-    expect(enter(program, ["5", "--", "./plain", "a", "b"]).stdout).toBe("./plain a b\n");
-    expect(enter(program, ["5", "--", "plain"], { ...environment, PATH: `${scratch}` }).stdout).toBe(
+    expect(enter(program, ["4", "--", "./plain", "a", "b"]).stdout).toBe("./plain a b\n");
+    expect(enter(program, ["4", "--", "plain"], { ...environment, PATH: `${scratch}` }).stdout).toBe(
       `${scratch}/plain \n`,
     );
   });
 
   it.each([
     [[]],
-    [["5"]],
-    [["5", "--"]],
-    [["5", "ls", "--"]],
+    [["4"]],
+    [["4", "--"]],
+    [["4", "ls", "--"]],
     [["--", "ls"]],
-    [["5x", "--", "ls"]],
-    [["-5", "--", "ls"]],
+    [["4x", "--", "ls"]],
+    [["-4", "--", "ls"]],
     [["", "--", "ls"]],
     [["1", "--", "ls"]],
     [["4294967301", "--", "ls"]],
-    [["--isolate", "5", "--", "ls"]],
+    [["--isolate", "4", "--", "ls"]],
     [["--isolate-abstract"]],
   ])("refuses the arguments %j", (words) => {
-    // biome-ignore format: a table
     const run = enter(program, words);
     expect(run.status).toBe(125);
     expect(run.complaints).toMatch(/^podbot-enter: usage: .*\n$/);
@@ -152,7 +154,7 @@ describe.each([ordinary, sanitized])("podbot-enter, $build build", ({ build, ent
     const say = "(result) => { console.log(result); process.exit() }";
     const connect = `require("net").connect("\\0podbot-${process.pid}-${build}")`;
     const listen = `.on("connect", () => say("connected")).on("error", (e) => say(e.code))`;
-    const client = ["5", "--", process.execPath, "-e", `const say = ${say}; ${connect}${listen}`];
+    const client = ["4", "--", process.execPath, "-e", `const say = ${say}; ${connect}${listen}`];
     expect(enter(program, client).stdout).toBe("connected\n");
     expect(enter(program, ["--isolate-abstract", ...client]).stdout).toBe("EPERM\n");
     server.close();
@@ -168,7 +170,7 @@ describe.each([ordinary, sanitized])("podbot-enter, $build build", ({ build, ent
   it("starts nothing where it cannot isolate", () => {
     const filter = join(scratch, "filter");
     writeFileSync(filter, answerEnosys("landlock_create_ruleset"));
-    const inside = 'exec 9<"$1"; shift; exec bwrap --seccomp 9 --dev-bind / / -- "$@" 2 -- echo ran';
+    const inside = 'exec 9<"$1"; shift; exec bwrap --seccomp 9 --dev-bind / / -- "$@" 4 -- echo ran 4>&2';
     const run = (...words: string[]) => {
       const options = { encoding: "utf8", env: environment } as const;
       return spawnSync("sh", ["-c", inside, "sh", filter, program, ...words], options);
@@ -180,5 +182,5 @@ describe.each([ordinary, sanitized])("podbot-enter, $build build", ({ build, ent
 });
 
 function hasScopes(program: string): boolean {
-  return enter(program, ["--isolate-abstract", "5", "--", "true"]).status === 0;
+  return enter(program, ["--isolate-abstract", "4", "--", "true"]).status === 0;
 }

@@ -170,28 +170,14 @@ describe("the @git preset", () => {
 });
 
 describe("the @git preset, sanitized build", () => {
-  const words = ["-c", "-C", "--", "-", "--=", "-m", "-x", "--exec=git", "--exec", "alias.x=y", "=", "", "+", ":", "git", "commit",
-    "rebase", "submodule", "foreach", "bisect", "run", "push", "x", "git rebase -x git", "'", "\\", "$(git", "-nfd", "--force", "--h"]; // biome-ignore format: a list
-  const aliases = [
-    "'",
-    '"',
-    "\\",
-    "!",
-    "!git",
-    " ",
-    "\n",
-    "git",
-    "x",
-    "commit",
-    "-n",
-    "-c",
-    "\0",
-    ";",
-    "`",
-    "(",
-    "checkout",
-    "-",
+  const options = "-c -C -- - --= -m -x --exec=git --exec -nfd --force --h alias.x=y = + : ' \\ $(git".split(" ");
+  const words = [
+    ...options,
+    "",
+    "git rebase -x git",
+    ..."git commit rebase submodule foreach bisect run push x".split(" "),
   ];
+  const aliases = ["\0", "\n", " ", ...`' " \\ ! !git git x commit -n -c ; \` ( checkout -`.split(" ")];
 
   it("survives senseless words and aliases", async () => {
     const random = makeRandom(3);
@@ -200,18 +186,15 @@ describe("the @git preset, sanitized build", () => {
     const some = (list: readonly string[], most: number) => Array.from({ length: random(most) }, () => pick(list));
     const answer = join(scratch, "answer");
     writeFileSync(answer, `#!/bin/sh\ncase "$*" in *config\\ --get*) cat ${scratch}/alias;; esac\n`, { mode: 0o755 });
-    const deep = "git submodule foreach ".repeat(5000);
     const calls = [
-      `git ${deep}`,
+      "git submodule foreach ".repeat(5000),
       `git bisect run ${"git commit ".repeat(2000)}`,
       `git x ${"y ".repeat(5000)}`,
       ...Array.from({ length: 200 }, () => {
-        const alias = quote(
-          some(aliases, 12)
-            .join(pick(["", " "]))
-            .replaceAll("\0", "\\0"),
-        );
-        return `printf ${alias} >${scratch}/alias 2>/dev/null; git ${some(words, 8).map(quote).join(" ")}`;
+        const alias = some(aliases, 12)
+          .join(pick(["", " "]))
+          .replaceAll("\0", "\\0");
+        return `printf -- ${quote(alias)} >${scratch}/alias 2>/dev/null; git ${some(words, 8).map(quote).join(" ")}`;
       }),
       `head -c 10000 /dev/zero | tr '\\0' "'" >${scratch}/alias; git x`,
       `head -c 10000 /dev/urandom >${scratch}/alias; git x`,

@@ -1,6 +1,6 @@
 import { execFile, execFileSync, type SpawnSyncReturns, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, closeSync, openSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, closeSync, mkdtempSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -33,7 +33,7 @@ interface Post {
   readonly bwrap: string;
   readonly content: Buffer;
   readonly parent?: number;
-  /** What descriptors 6 and up refer to. */
+  /** What descriptors 5 and up refer to. */
   readonly more?: readonly string[];
 }
 
@@ -44,7 +44,7 @@ function post({ launch, bwrap, content, parent = process.pid, more = [] }: Post)
     return spawnSync(launch, [String(parent), bwrap], {
       encoding: "utf8",
       env: environment,
-      stdio: ["ignore", "pipe", "pipe", letterFd, "pipe", "pipe", ...rest],
+      stdio: ["ignore", "pipe", "pipe", letterFd, "pipe", ...rest],
     });
   } finally {
     opened.forEach(closeSync);
@@ -63,12 +63,12 @@ describe.each([ordinary, sanitized])("podbot-launch, $build build", ({ launch })
       ["C", "ünï\ncode $x"],
     ]);
     const run = post({ launch, bwrap, content });
-    expect(run.stdout).toBe("[--args][6][--][echo][][ünï\ncode $x]\n--bind|/a b||");
+    expect(run.stdout).toBe("[--args][5][--][echo][][ünï\ncode $x]\n--bind|/a b||");
     expect([run.status, run.stderr]).toEqual([0, ""]);
   });
 
   it("puts blobs behind the pins and the options behind the blobs, all at their beginning", () => {
-    const bwrap = standIn("layout", `echo "$2"; cat <&8; cat <&9; cat <&10; tr '\\0' '|' <&11`);
+    const bwrap = standIn("layout", `echo "$2"; cat <&7; cat <&8; cat <&9; tr '\\0' '|' <&10`);
     const blob = Buffer.from([0, 255, 10, 0]);
     const content = letter(2, [
       ["D", "first\n"],
@@ -78,7 +78,7 @@ describe.each([ordinary, sanitized])("podbot-launch, $build build", ({ launch })
       ["C", "true"],
     ]);
     const run = post({ launch, bwrap, content, more: ["/", "/etc"] });
-    expect(run.stdout).toBe(`11\nfirst\n${blob.toString()}--x|`);
+    expect(run.stdout).toBe(`10\nfirst\n${blob.toString()}--x|`);
     expect(run.status).toBe(0);
   });
 
@@ -107,7 +107,7 @@ describe.each([ordinary, sanitized])("podbot-launch, $build build", ({ launch })
     const run = spawnSync("bash", ["--norc", "-c", script, "bash", filter, launch, lister()], {
       encoding: "utf8",
       env: environment,
-      stdio: ["ignore", "pipe", "pipe", letterFd, "pipe", "pipe", ...rest],
+      stdio: ["ignore", "pipe", "pipe", letterFd, "pipe", ...rest],
     });
     opened.forEach(closeSync);
     expect(run.stderr).toBe("");
@@ -115,10 +115,10 @@ describe.each([ordinary, sanitized])("podbot-launch, $build build", ({ launch })
   });
 
   it("reads a letter that comes in pieces through Node's own pipe", async () => {
-    const bwrap = standIn("pieces", 'cat <&6; shift 3; echo "$@"');
+    const bwrap = standIn("pieces", 'cat <&5; shift 3; echo "$@"');
     const child = spawn(launch, [String(process.pid), bwrap], {
       env: environment,
-      stdio: ["ignore", "pipe", "inherit", "pipe", "pipe", "pipe"],
+      stdio: ["ignore", "pipe", "inherit", "pipe", "pipe"],
     });
     const content = letter(0, [
       ["D", "x".repeat(300_000)],
@@ -137,7 +137,7 @@ describe.each([ordinary, sanitized])("podbot-launch, $build build", ({ launch })
     const bwrap = standIn("signals", "exec cat /proc/self/status");
     const content = inFile(letter(0, [["C", "true"]]));
     // The shell stays the parent, so that its number is the one to expect.
-    const script = 'env --block-signal=USR1 "$1" $$ "$2" 3<"$3" 4<&0 5<&0; true';
+    const script = 'env --block-signal=USR1 "$1" $$ "$2" 3<"$3" 4<&0; true';
     const status = execFileSync("sh", ["-c", script, "sh", launch, bwrap, content], {
       encoding: "utf8",
       env: environment,
@@ -156,7 +156,7 @@ describe.each([ordinary, sanitized])("podbot-launch, $build build", ({ launch })
   it("dies when its parent dies", async () => {
     const bwrap = standIn("sleeper", "echo $$; exec sleep 60");
     const content = inFile(letter(0, [["C", "true"]]));
-    const script = '"$1" $$ "$2" 3<"$3" 4<&0 5<&0; true';
+    const script = '"$1" $$ "$2" 3<"$3" 4<&0; true';
     const parent = spawn("sh", ["-c", script, "sh", launch, bwrap, content], {
       env: environment,
       stdio: ["ignore", "pipe", "inherit"],
@@ -176,12 +176,19 @@ describe.each([ordinary, sanitized])("podbot-launch, $build build", ({ launch })
     ["an unknown record", letter(0, [["X", "y"]]), /unknown record/],
     ["an end with content", Buffer.concat([heading(0), record("C", "a"), record("E", "x")]), /goes on/],
     ["bytes after the end", Buffer.concat([letter(0, [["C", "a"]]), Buffer.from("C")]), /goes on/],
-    ["an option with a NUL", letter(0, [["A", "a\0b"], ["C", "x"]]), /NUL/], // biome-ignore format: one case, one line
+    [
+      "an option with a NUL",
+      letter(0, [
+        ["A", "a\0b"],
+        ["C", "x"],
+      ]),
+      /NUL/,
+    ],
     ["a command word with a NUL", letter(0, [["C", "\0"]]), /NUL/],
     ["a length beyond the letter", Buffer.concat([heading(0), record("A", "abc", 4)]), /truncated/],
     ["the longest length", Buffer.concat([heading(0), record("D", "abc", 0xffffffff)]), /truncated/],
     ["a length with the sign bit", Buffer.concat([heading(0), record("C", "abc", 0x80000000)]), /truncated/],
-    ["a pin that is not open", letter(1, [["C", "x"]]), /descriptor 6 is missing/],
+    ["a pin that is not open", letter(1, [["C", "x"]]), /descriptor 5 is missing/],
     ["the most pins", letter(0xffffffff, [["C", "x"]]), /too many pins/],
     [
       "too many words",
@@ -202,7 +209,7 @@ describe.each([ordinary, sanitized])("podbot-launch, $build build", ({ launch })
   });
 
   it("takes as many words and as long a letter as it promises", () => {
-    const bwrap = standIn("counts", 'stat -L -c %s /proc/self/fd/6; tr -dc "\\0" <&7 | wc -c');
+    const bwrap = standIn("counts", 'stat -L -c %s /proc/self/fd/5; tr -dc "\\0" <&6 | wc -c');
     const blob = Buffer.alloc(16 * 2 ** 20 - 2 ** 20);
     const words = Buffer.concat(Array(65_535).fill(record("A", "")));
     const content = Buffer.concat([heading(0), record("D", blob), words, record("C", "x"), record("E", "")]);
@@ -226,17 +233,16 @@ describe.each([ordinary, sanitized])("podbot-launch, $build build", ({ launch })
     [["99999999999999999999", "/bin/true"]],
     [["1", "/bin/true", "more"]],
   ])("refuses the arguments %j", (words) => {
-    // biome-ignore format: a table
     const run = spawnSync(launch, words, { encoding: "utf8", env: environment, stdio: "pipe" });
     expect(run.status).toBe(125);
     expect(run.stderr).toMatch(/^podbot-launch: usage/);
   });
 
   it("starts the real bubblewrap, with a file made of a blob and a directory given by a pin", () => {
-    const directory = makeScratch(afterAll);
+    const directory = mkdtempSync(join(scratch, "pinned-"));
     writeFileSync(join(directory, "there"), "pinned");
-    const options = ["--ro-bind", "/", "/", "--tmpfs", "/tmp", "--ro-bind-fd", "6", "/tmp", "--tmpfs", "/run"];
-    const more = ["--ro-bind-data", "7", "/run/blob", "--json-status-fd", "4", "--die-with-parent"];
+    const options = ["--ro-bind", "/", "/", "--tmpfs", "/tmp", "--ro-bind-fd", "5", "/tmp", "--tmpfs", "/run"];
+    const more = ["--ro-bind-data", "6", "/run/blob", "--die-with-parent"];
     const content = letter(1, [
       ...[...options, ...more].map((word) => ["A", word] as const),
       ["D", "from memory"],
@@ -251,7 +257,7 @@ describe("podbot-launch, sanitized build, under many damaged letters", () => {
   const sound = letter(2, [
     ["A", "--ro-bind-data"],
     ["D", Buffer.from("some\0data")],
-    ["A", "8"],
+    ["A", "7"],
     ["A", "/run/x"],
     ["C", "sh"],
     ["D", ""],
@@ -308,7 +314,7 @@ function lister(): string {
 }
 
 /** With two pins and one blob. Number 3 is the lister's own. */
-const promised = ["0 null", "1 pipe", "2 pipe", "3 fd", "4 pipe", "5 pipe", "6 /", "7 /etc", "8 memfd", "9 memfd"];
+const promised = ["0 null", "1 pipe", "2 pipe", "3 fd", "4 pipe", "5 /", "6 /etc", "7 memfd", "8 memfd"];
 
 function listing(run: SpawnSyncReturns<string>): string[] {
   return [...run.stdout.matchAll(/ (\d+) -> (\S+)/g)]

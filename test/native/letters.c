@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { LETTER = 3, LAST_PIN = 7 };
+enum { LETTER = 3, LAST_PIN = 6 };
 
 static int post(char **argv, const char *letter, uint32_t length) {
     char parent[16];

@@ -204,11 +204,6 @@ describe("a protected name that does not exist", () => {
     expect(plan.held).toEqual([]);
     expect(accessInside(plan, `${cwd}/.podbot`)).toBe("ro");
   });
-
-  test("is not held in a world where nothing exists but the root", () => {
-    const request = ordinaryRequest({ rules: [hold("ro /a/b")], root: "minimal" });
-    expect(makePlan(request, { ...surveyOf({}, request), nodes: {} }).held).toEqual([]);
-  });
 });
 
 describe("the repository around the working directory", () => {

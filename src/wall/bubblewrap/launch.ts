@@ -1,18 +1,20 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import type { Readable, Writable } from "node:stream";
+import { closeSync } from "node:fs";
+import type { Readable } from "node:stream";
 import { WallError } from "../../errors.ts";
+import { openAnonymous } from "../../machine/anonymous-file.ts";
 import { thisHost } from "../../machine/host.ts";
 import { childrenOf, isInForeground, sendSignal } from "../../machine/process.ts";
 import type { NativePrograms } from "../../machine/programs.ts";
 import type { Birth, Exit, Signal, Stdio } from "../wall.ts";
 import type { Letter } from "./letter.ts";
 
-/** Complaints and status are bytes from inside: bounded, and only words for people. */
+/** Complaints are bytes from inside: bounded, and only words for people. */
 const mostBytes = 16_384;
 
 export interface Launched {
   readonly exit: Exit;
-  /** Whether the command ran: bubblewrap reported its exit status. */
+  /** Whether the wall was built and the command's turn came. */
   readonly ran: boolean;
   readonly complaint: string;
 }
@@ -26,37 +28,42 @@ export async function launch(
   stdio: Stdio,
   graceMs: number,
 ): Promise<Launched> {
-  const [stdin, stdout, stderr] = stdio;
-  const child = spawn(programs.native.launch, [`${thisHost().pid}`, programs.bwrap], {
-    cwd: "/",
-    env: { ...birth.env },
-    stdio: [stdin, stdout, "pipe", "pipe", "pipe", stderr, ...pins],
-  });
-  const complaint = collect(child.stdio[2] as Readable);
-  const status = collect(child.stdio[4] as Readable);
-  const letterbox = child.stdio[3] as Writable;
-  // A launcher that dies early breaks the pipe; its exit tells more than the broken pipe would.
-  letterbox.on("error", () => {});
-  letterbox.end(letter.bytes);
-  const ending = endWith(child, status, birth, graceMs);
+  const child = start(programs, letter, pins, birth, stdio);
+  const complaint = collect(child.stderr as Readable);
+  const isReady = () => complaint().includes("podbot-enter: ready\n");
+  const ending = endWith(child, isReady, birth, graceMs);
   try {
     const code = await closed(child);
-    const reported = /"exit-code"\s*:\s*(\d+)/.exec(status.text())?.[1];
     return {
-      exit: { code: reported === undefined ? code : Number(reported), killed: ending.killed() },
-      ran: reported !== undefined || ending.killed(),
-      complaint: complaint.text(),
+      exit: { code, killed: ending.killed() },
+      ran: isReady() || ending.killed(),
+      complaint: complaint(),
     };
   } finally {
     ending.stop();
   }
 }
 
-interface Collected {
-  text(): string;
+function start(
+  { native, bwrap }: { readonly native: NativePrograms; readonly bwrap: string },
+  letter: Letter,
+  pins: readonly number[],
+  birth: Birth,
+  [stdin, stdout, stderr]: Stdio,
+): ChildProcess {
+  const written = openAnonymous(letter.bytes);
+  try {
+    return spawn(native.launch, [`${thisHost().pid}`, bwrap], {
+      cwd: "/",
+      env: { ...birth.env },
+      stdio: [stdin, stdout, "pipe", written, stderr, ...pins],
+    });
+  } finally {
+    closeSync(written);
+  }
 }
 
-function collect(stream: Readable): Collected {
+function collect(stream: Readable): () => string {
   const chunks: Buffer[] = [];
   let size = 0;
   stream.on("error", () => {});
@@ -64,7 +71,7 @@ function collect(stream: Readable): Collected {
     if (size < mostBytes) chunks.push(chunk);
     size += chunk.length;
   });
-  return { text: () => Buffer.concat(chunks).toString("utf8") };
+  return () => Buffer.concat(chunks).toString("utf8");
 }
 
 function closed(child: ChildProcess): Promise<number> {
@@ -82,7 +89,7 @@ function closed(child: ChildProcess): Promise<number> {
 }
 
 /** Passes signals on to the command itself, and ends everything when the grace period is over. */
-function endWith(child: ChildProcess, status: Collected, birth: Birth, graceMs: number) {
+function endWith(child: ChildProcess, isReady: () => boolean, birth: Birth, graceMs: number) {
   let timer: NodeJS.Timeout | undefined;
   let killed = false;
   const kill = () => {
@@ -93,7 +100,8 @@ function endWith(child: ChildProcess, status: Collected, birth: Birth, graceMs: 
     // A second request is a person who does not want to wait.
     if (timer !== undefined) return kill();
     timer = setTimeout(kill, graceMs);
-    if (!signalCommand(status.text(), signal)) kill();
+    // What is not yet the command ignores signals.
+    if (!isReady() || !signalCommand(child, signal)) kill();
   };
   const onSignal = (signal: Signal) => {
     // The terminal has sent its Ctrl-C to the command as well: what it means there is the command's own affair.
@@ -114,9 +122,12 @@ function endWith(child: ChildProcess, status: Collected, birth: Birth, graceMs: 
   };
 }
 
-/** bubblewrap forwards nothing, so the signal goes to its grandchild: the command. False where it does not run yet. */
-function signalCommand(status: string, signal: Signal): boolean {
-  const init = /"child-pid"\s*:\s*(\d+)/.exec(status)?.[1];
-  const [command] = init === undefined ? [] : childrenOf(Number(init));
+/**
+ * bubblewrap forwards nothing, so the signal goes to its grandchild: below its monitor is the box's init, below that
+ * the command.
+ */
+function signalCommand(child: ChildProcess, signal: Signal): boolean {
+  const [init] = child.pid === undefined ? [] : childrenOf(child.pid);
+  const [command] = init === undefined ? [] : childrenOf(init);
   return command !== undefined && sendSignal(command, signal);
 }

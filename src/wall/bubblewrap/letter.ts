@@ -2,7 +2,7 @@ import type { Operation, Plan } from "../../plan/plan.ts";
 import { renderCommand, renderOptions } from "./render.ts";
 
 /** Descriptors of the launcher, by the layout that native/launch.c documents. */
-export const descriptors = { letter: 3, status: 4, stderr: 5, firstPin: 6 } as const;
+export const descriptors = { stderr: 4, firstPin: 5 } as const;
 
 /** What the launcher is told, and which sources must be open at which descriptor, in order. */
 export interface Letter {
@@ -31,7 +31,7 @@ export function writeLetter(plan: Plan, filter: Uint8Array): Letter {
     pins,
     bytes: Buffer.concat([
       head,
-      ...["--json-status-fd", `${descriptors.status}`, ...options].map((word) => record("A", Buffer.from(word))),
+      ...options.map((word) => record("A", Buffer.from(word))),
       ...blobs.map((bytes) => record("D", bytes)),
       ...renderCommand(plan, descriptors.stderr).map((word) => record("C", Buffer.from(word))),
       record("E", new Uint8Array()),

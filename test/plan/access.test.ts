@@ -1,0 +1,29 @@
+import { describe, expect, test } from "vitest";
+import { decisionFor } from "../../src/plan/access.ts";
+import { cwd, planFor, presetRules, said } from "./ordinary.ts";
+
+const plan = planFor([...presetRules("!@all", "@base"), said("flag", "ro src/a"), said("flag", "exclude ~/data")], {
+  [`${cwd}/src/a/b`]: "file",
+  "/home/u/data/x": "file",
+  "/home/u/.ssh/id": "file",
+});
+
+describe("the decision for a path is that of the nearest rule at or above it", () => {
+  test.each([
+    [cwd, "rw", "."],
+    [`${cwd}/new/file`, "rw", "."],
+    [`${cwd}/src`, "rw", "."],
+    [`${cwd}/src/a`, "ro", "src/a"],
+    [`${cwd}/src/a/b`, "ro", "src/a"],
+    [`${cwd}/src/ab`, "rw", "."],
+    ["/home/u/notes", "ro", "~"],
+    ["/home/u/data/x", "exclude", "~/data"],
+    ["/home/u/.ssh/id", "exclude", "~/.ssh"],
+  ])("%s: %s by %s", (path, access, rule) => {
+    expect(decisionFor(plan, path)).toMatchObject({ access, rule });
+  });
+
+  test.each(["/usr/bin", "/", "/home"])("%s: none", (path) => {
+    expect(decisionFor(plan, path)).toBeNull();
+  });
+});

@@ -1,0 +1,304 @@
+import { describe, expect, test } from "vitest";
+import type { Operation, Plan } from "../../src/plan/plan.ts";
+import { accessInside, canBeRenamed, mountOver } from "./mount-table.ts";
+import { cwd, planFor, presetRules, said } from "./ordinary.ts";
+import { identityOf, type Tree } from "./tree.ts";
+
+const base = presetRules("!@all", "@base");
+const kept = "/home/u/.local/state/podbot/kept";
+
+/** Operations in short, up to Podbot's own corner: `ro /a`, `rw /b from /c`, `tmpfs /d`. */
+function ground(plan: Plan): readonly string[] {
+  const corner = plan.operations.findIndex(({ target }) => target === "/run/podbot");
+  return plan.operations.slice(0, corner).map(inShort);
+}
+
+function inShort(operation: Operation): string {
+  if (operation.kind === "link") return `link ${operation.target} to ${operation.to}`;
+  if (operation.kind !== "bind") return `${operation.kind} ${operation.target}`;
+  const from = operation.source === operation.target ? "" : ` from ${operation.source}`;
+  return `${operation.access} ${operation.target}${from}`;
+}
+
+const seals = (plan: Plan) =>
+  plan.operations.filter(({ kind }) => kind === "seal").map(({ target }) => target);
+
+describe("the host's root", () => {
+  test("is readable, with private places of the sandbox's own", () => {
+    const plan = planFor([]);
+    expect(ground(plan)).toEqual(["ro /", "dev /dev", "proc /proc", "tmpfs /tmp", "tmpfs /run"]);
+    expect(plan.operations[0]).toMatchObject({ identity: identityOf("/") });
+    expect(plan.operations[3]).toMatchObject({ mode: 0o1777 });
+    expect(seals(plan)).toEqual(["/run/podbot"]);
+    expect(plan.kept).toEqual([]);
+  });
+});
+
+describe("a minimal root", () => {
+  const tree: Tree = {
+    "/usr/bin": "directory",
+    "/lib": "-> usr/lib",
+    "/lib64": "directory",
+    "/opt/secret": "file",
+    "/var/lib": "directory",
+    "/home/u/.ssh/id": "file",
+    "/home/u/data/a": "file",
+  };
+  const plan = planFor([said("default", "rw ."), said("flag", "ro ~/data")], tree, { request: { root: "minimal" } });
+
+  test("has programs and libraries, links as links, and a home of its own", () => {
+    expect(ground(plan)).toEqual([
+      "tmpfs /",
+      "ro /etc",
+      "link /lib to usr/lib",
+      "ro /lib64",
+      "ro /usr",
+      "dev /dev",
+      "proc /proc",
+      "tmpfs /tmp",
+      "tmpfs /run",
+      `rw /home/u from ${kept}/home`,
+      "ro /home/u/data",
+      `rw ${cwd}`,
+    ]);
+    expect(plan.kept).toEqual([`${kept}/home`]);
+    expect(plan.root).toBe("minimal");
+  });
+
+  test.each([
+    ["/opt/secret", "exclude"],
+    ["/var/lib", "exclude"],
+    ["/home/u/.ssh/id", "exclude"],
+    ["/home/u/data/a", "ro"],
+    [`${cwd}/a`, "rw"],
+    ["/usr/bin", "ro"],
+  ])("shows %s as %s", (path, access) => {
+    expect(accessInside(plan, path)).toBe(access);
+  });
+
+  test("takes no new entries once it is built", () => {
+    expect(seals(plan)).toEqual(["/", "/run/podbot"]);
+    const [root] = plan.operations.filter(({ kind }) => kind === "seal");
+    expect(plan.operations.findLastIndex(({ kind }) => kind === "bind")).toBeLessThan(
+      plan.operations.indexOf(root as Operation),
+    );
+  });
+
+  test("without a listing is empty", () => {
+    const empty = planFor([said("default", "rw .")], {}, { request: { root: "minimal" }, survey: { listings: {} } });
+    expect(ground(empty)[1]).toBe("dev /dev");
+  });
+});
+
+describe("a verdict", () => {
+  test("is mounted with what it stood for and why", () => {
+    const plan = planFor([said("flag", "rw ~/data")], { "/home/u/data": "directory" });
+    expect(mountOver(plan, "/home/u/data")).toEqual({
+      kind: "bind",
+      source: "/home/u/data",
+      target: "/home/u/data",
+      access: "rw",
+      identity: identityOf("/home/u/data"),
+      why: "rw ~/data (--rw, flag)",
+    });
+    expect(plan.paths).toEqual([
+      { path: "/home/u/data", access: "rw", rule: "~/data", layer: "flag", origin: "--rw", beaten: [], mounted: true },
+    ]);
+  });
+
+  test("names the rules that it beat", () => {
+    const rules = [said("global", "ro ~/data"), said("flag", "rw ~/data")];
+    expect(planFor(rules, { "/home/u/data": "directory" }).paths[0]?.beaten).toEqual(["rw ~/data (--rw, flag)"]);
+  });
+
+  test.each([
+    ["ro in what is readable", [said("flag", "ro /usr")], "/usr"],
+    ["rw in what is writable", [said("default", "rw ."), said("flag", "rw src")], `${cwd}/src`],
+    ["exclude in what is hidden", [said("flag", "exclude ~/data"), said("flag", "exclude ~/data/a")], "/home/u/data/a"],
+    ["exclude in what is private", [said("flag", "exclude /tmp/a")], "/tmp/a"],
+    ["Podbot's own in what is readable", [said("podbot", "ro /usr/bin")], "/usr/bin"],
+  ])("that changes nothing is not mounted: %s", (_, rules, path) => {
+    const tree: Tree = { [`${cwd}/src`]: "directory", "/home/u/data/a": "file", "/tmp/a": "file" };
+    const plan = planFor(rules, tree);
+    expect(plan.paths.find((decision) => decision.path === path)?.mounted).toBe(false);
+    expect(plan.operations.filter(({ target }) => target === path)).toEqual([]);
+  });
+
+  test("is not mounted over the mask of an outer sandbox, which is a file without a name", () => {
+    const rules = [said("default", "exclude ~/.netrc"), said("default", "exclude ~/.pgpass")];
+    const plan = planFor(rules, { "/home/u/.netrc": { kind: "file", links: 0 }, "/home/u/.pgpass": "file" });
+    expect(plan.paths.map(({ path, mounted }) => [path, mounted])).toEqual([
+      ["/home/u/.netrc", false],
+      ["/home/u/.pgpass", true],
+    ]);
+  });
+
+  test("of what the survey did not see has nothing to be compared with", () => {
+    const plan = planFor([], {}, { survey: { nodes: { [cwd]: { kind: "directory", identity: "1:2", links: 2 } } } });
+    expect(plan.operations.flatMap((operation) => (operation.kind === "bind" ? [operation.identity] : []))).toEqual([
+      null,
+      null,
+      null,
+    ]);
+  });
+});
+
+describe("what is hidden", () => {
+  test("is an empty directory that takes nothing, or a file that nobody may read", () => {
+    const tree: Tree = { "/home/u/.ssh/id": "file", "/home/u/.netrc": "file", "/home/u/sock": "socket" };
+    const plan = planFor(base, tree);
+    expect(mountOver(plan, "/home/u/.ssh/id")).toMatchObject({ kind: "tmpfs", target: "/home/u/.ssh", mode: 0o755 });
+    expect(mountOver(plan, "/home/u/.netrc")?.kind).toBe("mask");
+    expect(mountOver(plan, "/home/u/sock")?.kind).toBe("mask");
+    expect(seals(plan)).toEqual(["/home/u/.ssh", "/run/podbot"]);
+  });
+
+  test("is sealed only after all that lies in it is mounted", () => {
+    const rules = [said("flag", "exclude ~/data"), said("flag", "rw ~/data/a/b")];
+    const plan = planFor(rules, { "/home/u/data/a/b": "directory" });
+    const at = (kind: string, target: string) =>
+      plan.operations.findIndex((operation) => operation.kind === kind && operation.target === target);
+    expect(at("tmpfs", "/home/u/data")).toBeLessThan(at("bind", "/home/u/data/a/b"));
+    expect(at("bind", "/home/u/data/a/b")).toBeLessThan(at("seal", "/home/u/data"));
+  });
+});
+
+describe("a protected path in a writable directory", () => {
+  const tree: Tree = { [`${cwd}/a/b/c/protected`]: "file", [`${cwd}/a/x`]: "file", [`${cwd}/a/b/also`]: "file" };
+
+  test.each(["ro", "exclude"])("cannot be carried off by renaming a directory above it: %s", (access) => {
+    const plan = planFor([...base, said("flag", `${access} a/b/c/protected`)], tree);
+    for (const name of ["a", "a/b", "a/b/c", "a/b/c/protected"]) expect(canBeRenamed(plan, `${cwd}/${name}`)).toBe(false);
+    for (const name of ["a/x", "a/b/also"]) {
+      expect(canBeRenamed(plan, `${cwd}/${name}`)).toBe(true);
+      expect(accessInside(plan, `${cwd}/${name}`)).toBe("rw");
+    }
+  });
+
+  test("has each directory above it mounted once, with what it stood for", () => {
+    const plan = planFor([...base, said("flag", "ro a/b/c/protected"), said("flag", "ro a/b/also")], tree);
+    const above = plan.operations.filter(({ why }) => why.startsWith("cannot be renamed"));
+    expect(above).toEqual(
+      ["a", "a/b", "a/b/c"].map((name) =>
+        expect.objectContaining({ access: "rw", target: `${cwd}/${name}`, identity: identityOf(`${cwd}/${name}`) }),
+      ),
+    );
+  });
+
+  test("needs no more than the directories below the nearest mount", () => {
+    const rules = [...base, said("flag", "ro a"), said("flag", "rw a/b"), said("flag", "ro a/b/c/protected")];
+    const plan = planFor(rules, tree);
+    expect(ground(plan).slice(-4)).toEqual([`ro ${cwd}/a`, `rw ${cwd}/a/b`, `rw ${cwd}/a/b/c`, `ro ${cwd}/a/b/c/protected`]);
+  });
+
+  test("whose directory the survey did not see has nothing to be compared with", () => {
+    const rules = [...base, said("flag", "ro a/b")];
+    const plan = planFor(rules, {}, { survey: { matches: { [cwd]: [cwd], [`${cwd}/a/b`]: [`${cwd}/a/b`] } } });
+    expect(mountOver(plan, `${cwd}/a`)).toMatchObject({ access: "rw", identity: null });
+  });
+});
+
+describe("a directory of the sandbox's own", () => {
+  const caches = presetRules("!@all", "@base", "@caches");
+
+  test("lies over the host's and is writable", () => {
+    const plan = planFor(caches, { "/home/u/.cache/pip": "directory" });
+    expect(mountOver(plan, "/home/u/.cache/pip")).toEqual({
+      kind: "bind",
+      source: `${kept}/cache`,
+      target: "/home/u/.cache",
+      access: "rw",
+      identity: null,
+      why: "rw ~/.cache (preset @caches, default)",
+    });
+    expect(accessInside(plan, "/home/u/.cache/pip")).toBe("exclude");
+    expect(plan.kept).toContain(`${kept}/cache`);
+  });
+
+  test.each(["rw", "exclude"] as const)("is left out where the directory around it is %s", (access) => {
+    const rules = [said("flag", `${access} ~/.cargo`), said("default", "rw ~/.cargo/git", { own: "cargo-git" })];
+    const plan = planFor(rules, { "/home/u/.cargo/git": "directory" });
+    expect(plan.kept).toEqual([]);
+    expect(accessInside(plan, "/home/u/.cargo/git")).toBe(access);
+  });
+
+  test("that is missing on the host gets its place in a directory that is built anew around it", () => {
+    const tree: Tree = {
+      "/home/u/.bashrc": "file",
+      "/home/u/.profile": "-> .bashrc",
+      "/home/u/.ssh/id": "file",
+      "/home/u/.npm/x": "file",
+      "/home/u/code/a": "file",
+    };
+    const plan = planFor(caches, tree);
+    expect(ground(plan).slice(5)).toEqual([
+      "tmpfs /home/u",
+      "ro /home/u/.bashrc",
+      "ro /home/u/.npm",
+      "link /home/u/.profile to .bashrc",
+      "ro /home/u/.ssh",
+      "ro /home/u/code",
+      "ro /home/u/project",
+      `rw /home/u/.cache from ${kept}/cache`,
+      `rw /home/u/.npm from ${kept}/npm`,
+      "tmpfs /home/u/.ssh",
+      `rw ${cwd}`,
+    ]);
+    expect(seals(plan)).toEqual(["/home/u", "/home/u/.ssh", "/run/podbot"]);
+    for (const path of ["/home/u/.bashrc", "/home/u/code/a"]) expect(accessInside(plan, path)).toBe("ro");
+    expect(accessInside(plan, "/home/u/.ssh/id")).toBe("exclude");
+    expect(accessInside(plan, `${cwd}/a`)).toBe("rw");
+  });
+
+  test("leaves what was mounted before on top of the directory that is built anew", () => {
+    const tree: Tree = { "/home/u/.aws/credentials": "file", "/home/u/.bashrc": "file" };
+    const plan = planFor(caches, tree);
+    expect(accessInside(plan, "/home/u/.aws/credentials")).toBe("exclude");
+    expect(ground(plan).slice(5)).toEqual([
+      "tmpfs /home/u",
+      "ro /home/u/.bashrc",
+      "ro /home/u/project",
+      "tmpfs /home/u/.aws",
+      `rw /home/u/.cache from ${kept}/cache`,
+      `rw /home/u/.npm from ${kept}/npm`,
+      `rw ${cwd}`,
+    ]);
+  });
+
+  test("shares that directory with its neighbours", () => {
+    const plan = planFor(caches);
+    expect(plan.operations.filter(({ kind, target }) => kind === "tmpfs" && target === "/home/u")).toHaveLength(1);
+    expect(plan.kept).toEqual([`${kept}/cache`, `${kept}/npm`]);
+  });
+
+  test("is left out where not even its parent exists", () => {
+    const plan = planFor(caches, { "/home/u/.cache": "directory", "/home/u/.npm": "directory", "/home/u/go": "directory" });
+    expect(plan.kept).toEqual([`${kept}/cache`, `${kept}/npm`, `${kept}/go-pkg`]);
+  });
+
+  test("has its place in the root, too", () => {
+    const request = { home: "/", keptDirectory: "/state" };
+    const rules = [said("default", "rw /.cache", { own: "cache" }), said("default", "rw .")];
+    const plan = planFor(rules, {}, { request });
+    expect(ground(plan)).toEqual([
+      "ro /",
+      "tmpfs /",
+      "ro /etc",
+      "ro /home",
+      "ro /opt",
+      "ro /usr",
+      "dev /dev",
+      "proc /proc",
+      "tmpfs /tmp",
+      "tmpfs /run",
+      "rw /.cache from /state/cache",
+      `rw ${cwd}`,
+    ]);
+    expect(seals(plan)).toEqual(["/", "/run/podbot"]);
+  });
+
+  test("has its place in a directory of which the survey has no list", () => {
+    const plan = planFor(caches, {}, { survey: { listings: {} } });
+    expect(ground(plan)).toContain("tmpfs /home/u");
+  });
+});

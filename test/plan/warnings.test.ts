@@ -1,0 +1,104 @@
+import { describe, expect, test } from "vitest";
+import type { GitLayout } from "../../src/policy/git.ts";
+import { cwd, planFor, presetRules, said } from "./ordinary.ts";
+import { repositoryAt, type Tree } from "./tree.ts";
+
+const base = presetRules("!@all", "@base");
+
+test("nothing is said where there is nothing to say", () => {
+  expect(planFor(base, { "/home/u/.ssh/id": "file", "/home/u/.netrc": "file" }).warnings).toEqual([]);
+});
+
+describe("a hidden file with other names", () => {
+  const netrc: Tree = { "/home/u/.netrc": { kind: "file", links: 2 } };
+
+  test("is reported, since those are not hidden", () => {
+    expect(planFor(base, netrc).warnings).toEqual([
+      "/home/u/.netrc is hidden, but the file has other names (hard links) that are not.",
+    ]);
+  });
+
+  test.each<[string, Tree]>([
+    ["a directory, which always has several", { "/home/u/.ssh": { kind: "directory", links: 3 } }],
+    ["a file that is not hidden", { "/home/u/notes": { kind: "file", links: 2 } }],
+    ["a file that has no other name", { "/home/u/.netrc": { kind: "file", links: 1 } }],
+  ])("is not %s", (_, tree) => {
+    expect(planFor(base, tree).warnings).toEqual([]);
+  });
+
+  test("is not reported where its directory is hidden, too", () => {
+    const rules = [said("flag", "exclude ~"), said("flag", "exclude ~/.netrc")];
+    const request = { cwd: "/srv/project" };
+    expect(planFor(rules, { ...netrc, "/srv/project": "directory" }, { request }).warnings).toEqual([]);
+  });
+});
+
+describe("a flag that grants and loses", () => {
+  const tree: Tree = { "/home/u/data/a": "file" };
+
+  test.each([
+    ["rw", "ro"],
+    ["rw", "exclude"],
+    ["ro", "exclude"],
+  ])("is told so: --%s against %s", (flag, other) => {
+    const rules = [said("flag", `${flag} ~/data`), said("global", `${other} ~/data`)];
+    expect(planFor(rules, tree).warnings).toEqual([
+      `${flag} ~/data (--${flag}, flag) has no effect on /home/u/data: ${other} ~/data (global, global) holds.`,
+    ]);
+  });
+
+  test.each([
+    ["it says the same", [said("flag", "rw ~/data"), said("flag", "rw ~/data")]],
+    ["it takes away and an exact rule holds", [said("flag", "exclude ~/dat*"), said("global", "ro ~/data")]],
+    ["it is no flag", [said("global", "rw ~/data"), said("flag", "ro ~/data")]],
+    ["it wins", [said("flag", "ro ~/data"), said("global", "rw ~/data")]],
+  ])("is not told so where %s", (_, rules) => {
+    expect(planFor(rules, tree).warnings).toEqual([]);
+  });
+});
+
+describe("a repository that lies elsewhere", () => {
+  const elsewhere = (kind: GitLayout["entry"]["kind"], pointsBack: boolean) =>
+    repositoryAt(cwd, {
+      entry: { path: `${cwd}/.git`, kind },
+      gitDir: "/home/u/main/.git",
+      commonDir: "/home/u/main/.git",
+      pointsBack,
+    });
+
+  test("and does not point back stays read-only, with a way out", () => {
+    expect(planFor(base, {}, { survey: { git: elsewhere("file", false) } }).warnings).toEqual([
+      `${cwd}/.git names /home/u/main/.git, which does not point back, so it stays read-only. If it is right: --rw /home/u/main/.git`,
+    ]);
+  });
+
+  test("is nothing new where it points back", () => {
+    expect(planFor(base, {}, { survey: { git: elsewhere("file", true) } }).warnings).toEqual([]);
+  });
+
+  test("is reported where a link leads there", () => {
+    const [warning] = planFor(base, {}, { survey: { git: elsewhere("link", false) } }).warnings;
+    expect(warning).toContain(`${cwd}/.git is a link`);
+  });
+
+  test("is nothing new where the working directory is a part of it", () => {
+    const git = repositoryAt("/home/u");
+    expect(planFor(base, {}, { survey: { git } }).warnings).toEqual([]);
+  });
+
+  test("is nothing new where it does not lie elsewhere", () => {
+    expect(planFor(base, {}, { survey: { git: repositoryAt(cwd) } }).warnings).toEqual([]);
+  });
+});
+
+describe("a change of trust is announced:", () => {
+  test("the engine's socket is handed in", () => {
+    const [warning] = planFor(base, {}, { request: { dockerSocket: "/run/docker.sock" } }).warnings;
+    expect(warning).toMatch(/^--docker hands \/run\/docker\.sock in: .* change of trust\.$/);
+  });
+
+  test("user namespaces stay available", () => {
+    const [warning] = planFor(base, {}, { request: { nesting: true } }).warnings;
+    expect(warning).toContain("sandbox.nesting leaves user namespaces available");
+  });
+});
