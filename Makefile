@@ -12,7 +12,7 @@ help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | expand -t 12
 
 run: build ## the demo: a scripted agent behind a real wall
-	@node dist/podbot.js demo
+	@node dist/podbot.cjs demo
 
 test: build ## the fast suite: real bubblewrap, no daemon, no network
 	@vitest run
@@ -43,7 +43,7 @@ docs: setup ## write the generated parts of docs/
 bench: build ## start-up and overhead, as ratios in one run
 	@node bench/run.mjs
 
-build: native dist/podbot.js ## native programs and dist/
+build: native dist/podbot.cjs ## native programs and dist/
 
 setup: ## system packages and node_modules
 	@scripts/setup.sh $(if $(filter test test-e2e check coverage,$(MAKECMDGOALS)),test)
@@ -51,7 +51,7 @@ setup: ## system packages and node_modules
 native: | setup
 	@$(MAKE) -s -C native
 
-dist/podbot.js: $(inputs) | setup
+dist/podbot.cjs: $(inputs) | setup
 	@node scripts/build.mjs
 	@touch $@
 

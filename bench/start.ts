@@ -9,7 +9,7 @@ import { type SeccompArch, seccompProgram } from "../src/wall/bubblewrap/seccomp
 import { atLeast, atMost, type Line, measure, median, program, type Subject } from "./measure.ts";
 
 const root = resolve(".");
-const cli = join(root, "dist/podbot.js");
+const cli = join(root, "dist/podbot.cjs");
 const srtVersion = "0.0.83";
 const rounds = Number(process.env["BENCH_ROUNDS"] ?? 40);
 

@@ -53,7 +53,7 @@ function commandSection({ name, summary, usage, flags, examples }) {
   ]);
   const lines = examples.map(([command, about]) => (about === "" ? command : `${command}    # ${about}`));
   return [
-    `## podbot ${name}`,
+    `### podbot ${name}`,
     summary,
     `\`\`\`text\n${usage}\n\`\`\``,
     table(["Flag", "Meaning"], rows),

@@ -1,34 +1,5 @@
-import { expect, test } from "vitest";
+import { expect, expectTypeOf, test } from "vitest";
 import * as library from "../src/index.ts";
-
-/** The types that programs may name; the compiler reports one that is gone. */
-export type Types = [
-  library.Birth,
-  library.CommandDecision,
-  library.Config,
-  library.ErrorCode,
-  library.Exit,
-  library.Finding,
-  library.Gap,
-  library.HeldName,
-  library.Inside,
-  library.Layer,
-  library.LayerName,
-  library.LoadedConfig,
-  library.LoadOptions,
-  library.Operation,
-  library.Origin,
-  library.PartialConfig,
-  library.PathDecision,
-  library.Plan,
-  library.PlannedSandbox,
-  library.Preset,
-  library.ProjectFile,
-  library.SandboxOptions,
-  library.Signal,
-  library.Stdio,
-  library.Widening,
-];
 
 test("the library exports these names and no others", () => {
   expect(Object.keys(library).sort()).toEqual([
@@ -52,4 +23,35 @@ test("the library exports these names and no others", () => {
     "revokeTrust",
     "trustProject",
   ]);
+});
+
+test("the library names these types; the compiler reports one that is gone", () => {
+  type Names = [
+    library.Birth,
+    library.CommandDecision,
+    library.Config,
+    library.ErrorCode,
+    library.Exit,
+    library.Finding,
+    library.Gap,
+    library.HeldName,
+    library.Inside,
+    library.Layer,
+    library.LayerName,
+    library.LoadedConfig,
+    library.LoadOptions,
+    library.Operation,
+    library.Origin,
+    library.PartialConfig,
+    library.PathDecision,
+    library.Plan,
+    library.PlannedSandbox,
+    library.Preset,
+    library.ProjectFile,
+    library.SandboxOptions,
+    library.Signal,
+    library.Stdio,
+    library.Widening,
+  ];
+  expectTypeOf<Names>().not.toBeAny();
 });

@@ -48,7 +48,9 @@ export function nameOf(path: string): string {
 }
 
 export function depthOf(path: string): number {
-  return path === "/" ? 0 : path.split("/").length - 1;
+  let depth = 0;
+  for (let at = path.indexOf("/"); at >= 0 && at < path.length - 1; at = path.indexOf("/", at + 1)) depth++;
+  return depth;
 }
 
 /** The directories strictly between an ancestor and a path below it, outermost first. */

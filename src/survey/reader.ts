@@ -6,18 +6,7 @@ import type { Node, NodeKind } from "./survey.ts";
 /** Looks at names once and remembers what it saw. */
 export class Reader {
   readonly nodes = new Map<string, Node>();
-
   readonly #resolved = new Map<string, string | null>();
-
-  /** The path with every link resolved, or null where nothing is there (or nothing that we may see). */
-  resolve(path: string): string | null {
-    const known = this.#resolved.get(path);
-    if (known !== undefined) return known;
-    const resolved = this.#resolve(path);
-    this.#resolved.set(path, resolved);
-    return resolved;
-  }
-
   readonly #names = new Map<string, ReadonlySet<string> | null>();
 
   /**
@@ -30,21 +19,32 @@ export class Reader {
       const parent = parentOf(path);
       asked.set(parent, (asked.get(parent) ?? 0) + 1);
     }
-    for (const [directory, count] of asked) if (count > 4) this.#names.set(directory, namesIn(directory));
-  }
-
-  #resolve(path: string): string | null {
-    if (this.#names.get(parentOf(path))?.has(nameOf(path)) === false) return null;
-    // To ask first is many times cheaper than to catch.
-    if (statOf(path) === null) return null;
-    try {
-      return realpathSync.native(path);
-    } catch (cause) {
-      return unlessAbsent(cause, path);
+    for (const [directory, count] of asked) {
+      const resolved = count > 4 ? this.resolve(directory) : null;
+      if (resolved !== null) this.#names.set(resolved, namesIn(resolved));
     }
   }
 
-  /** What a resolved path stands for; its ancestors are remembered too. */
+  /** The path with every link resolved, or null where nothing is there (or nothing that we may see). */
+  resolve(path: string): string | null {
+    const known = this.#resolved.get(path);
+    if (known !== undefined) return known;
+    const resolved = this.#resolve(path);
+    this.#resolved.set(path, resolved);
+    return resolved;
+  }
+
+  /** One name at a time, so that no directory is looked at twice, and nothing below one that is missing. */
+  #resolve(path: string): string | null {
+    if (path === "/") return path;
+    const parent = this.resolve(parentOf(path));
+    if (parent === null || this.#names.get(parent)?.has(nameOf(path)) === false) return null;
+    const here = parent === "/" ? `/${nameOf(path)}` : `${parent}/${nameOf(path)}`;
+    const node = this.look(here);
+    return node?.kind === "link" ? follow(here) : node === null ? null : here;
+  }
+
+  /** What a path whose parent is resolved stands for; its ancestors are remembered too. */
   look(path: string): Node | null {
     const known = this.nodes.get(path);
     if (known !== undefined) return known;
@@ -57,10 +57,18 @@ export class Reader {
   }
 }
 
+function follow(link: string): string | null {
+  try {
+    return realpathSync.native(link);
+  } catch (cause) {
+    return unlessAbsent(cause, link);
+  }
+}
+
 /** A directory that cannot be listed may still hold names that can be looked up: null says that nothing is known. */
 function namesIn(directory: string): ReadonlySet<string> | null {
   try {
-    return statOf(directory) === null ? new Set() : new Set(readdirSync(directory));
+    return new Set(readdirSync(directory));
   } catch {
     return null;
   }

@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { PolicyError } from "../../src/errors.ts";
+import { makePlan } from "../../src/plan/make.ts";
 import type { Rule } from "../../src/policy/rule.ts";
 import { failure } from "../failure.ts";
 import { accessInside } from "./mount-table.ts";
 import { cwd, ordinaryRequest, ordinaryTree, planFor, presetRules, said } from "./ordinary.ts";
-import { makePlan } from "../../src/plan/make.ts";
 import { repositoryAt, surveyOf, type Tree } from "./tree.ts";
 
 const base = presetRules("!@all", "@base");
@@ -22,7 +22,12 @@ describe("a rule is refused", () => {
     ["rw /", "the root cannot be rw"],
     ["exclude /", "the root cannot be exclude"],
   ])("%s: %s", (line, why) => {
-    const tree: Tree = { "/tmp": "directory", "/dev/sda": "other", "/proc/sys": "directory", "/run/user/1000/bus": "socket" };
+    const tree: Tree = {
+      "/tmp": "directory",
+      "/dev/sda": "other",
+      "/proc/sys": "directory",
+      "/run/user/1000/bus": "socket",
+    };
     const error = failure(PolicyError, () => planFor([...base, said("global", line)], tree));
     expect(error.code).toBe("PATH_REFUSED");
     expect(error.message).toContain(`The rule ${line} (global, global)`);
@@ -178,13 +183,17 @@ describe("a protected name that does not exist", () => {
 
   test("with a file for a placeholder is held as that file", () => {
     const placeholder = { kind: "file", content: "x" } as const;
-    expect(planFor([...base, said("default", "ro a", { placeholder })]).held).toEqual([{ path: `${cwd}/a`, placeholder }]);
+    expect(planFor([...base, said("default", "ro a", { placeholder })]).held).toEqual([
+      { path: `${cwd}/a`, placeholder },
+    ]);
   });
 
   test("is held by the first directory on the way that does not exist either", () => {
     const rules = [...base, said("default", "ro a/b/c", { placeholder: { kind: "file", content: "" } })];
     expect(planFor(rules).held).toEqual([{ path: `${cwd}/a`, placeholder: directory }]);
-    expect(planFor(rules, { [`${cwd}/a`]: "directory" }).held).toEqual([{ path: `${cwd}/a/b`, placeholder: directory }]);
+    expect(planFor(rules, { [`${cwd}/a`]: "directory" }).held).toEqual([
+      { path: `${cwd}/a/b`, placeholder: directory },
+    ]);
   });
 
   test("is held once for all the rules that need it", () => {

@@ -56,7 +56,11 @@ const owners: readonly RuleLayer[] = ["global", "project", "environment", "flag"
 
 function ruleOf(trusted: boolean): fc.Arbitrary<Rule> {
   return fc
-    .tuple(fc.constantFrom(...(trusted ? owners : ["project" as const])), fc.constantFrom("exclude", "ro", "rw"), pattern)
+    .tuple(
+      fc.constantFrom(...(trusted ? owners : ["project" as const])),
+      fc.constantFrom("exclude", "ro", "rw"),
+      pattern,
+    )
     .map(([layer, access, path]) => said(layer, `${access} ${path}`, { trusted }));
 }
 
@@ -126,7 +130,8 @@ describe("whatever an owner's rules are,", () => {
     everyPlan((plan) => {
       for (const { path, access, mounted } of plan.paths) {
         if (!mounted || access === "rw") continue;
-        for (const name of [path, ...above(path)]) expect([path, name, canBeRenamed(plan, name)]).toEqual([path, name, false]);
+        for (const name of [path, ...above(path)])
+          expect([path, name, canBeRenamed(plan, name)]).toEqual([path, name, false]);
       }
     });
   });
@@ -228,11 +233,9 @@ describe("a plan", () => {
     const request = (all: readonly Rule[]) => ordinaryRequest({ rules: all });
     const decisions = (all: readonly Rule[]) =>
       attempt(() =>
-        makePlan(request(all), surveyOf({ ...ordinaryTree, ...tree }, request(all))).paths.map(({ path, access, layer }) => [
-          path,
-          access,
-          layer,
-        ]),
+        makePlan(request(all), surveyOf({ ...ordinaryTree, ...tree }, request(all))).paths.map(
+          ({ path, access, layer }) => [path, access, layer],
+        ),
       );
     fc.assert(
       fc.property(

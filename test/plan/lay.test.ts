@@ -20,8 +20,7 @@ function inShort(operation: Operation): string {
   return `${operation.access} ${operation.target}${from}`;
 }
 
-const seals = (plan: Plan) =>
-  plan.operations.filter(({ kind }) => kind === "seal").map(({ target }) => target);
+const seals = (plan: Plan) => plan.operations.filter(({ kind }) => kind === "seal").map(({ target }) => target);
 
 describe("the host's root", () => {
   test("is readable, with private places of the sandbox's own", () => {
@@ -168,7 +167,8 @@ describe("a protected path in a writable directory", () => {
 
   test.each(["ro", "exclude"])("cannot be carried off by renaming a directory above it: %s", (access) => {
     const plan = planFor([...base, said("flag", `${access} a/b/c/protected`)], tree);
-    for (const name of ["a", "a/b", "a/b/c", "a/b/c/protected"]) expect(canBeRenamed(plan, `${cwd}/${name}`)).toBe(false);
+    for (const name of ["a", "a/b", "a/b/c", "a/b/c/protected"])
+      expect(canBeRenamed(plan, `${cwd}/${name}`)).toBe(false);
     for (const name of ["a/x", "a/b/also"]) {
       expect(canBeRenamed(plan, `${cwd}/${name}`)).toBe(true);
       expect(accessInside(plan, `${cwd}/${name}`)).toBe("rw");
@@ -188,7 +188,12 @@ describe("a protected path in a writable directory", () => {
   test("needs no more than the directories below the nearest mount", () => {
     const rules = [...base, said("flag", "ro a"), said("flag", "rw a/b"), said("flag", "ro a/b/c/protected")];
     const plan = planFor(rules, tree);
-    expect(ground(plan).slice(-4)).toEqual([`ro ${cwd}/a`, `rw ${cwd}/a/b`, `rw ${cwd}/a/b/c`, `ro ${cwd}/a/b/c/protected`]);
+    expect(ground(plan).slice(-4)).toEqual([
+      `ro ${cwd}/a`,
+      `rw ${cwd}/a/b`,
+      `rw ${cwd}/a/b/c`,
+      `ro ${cwd}/a/b/c/protected`,
+    ]);
   });
 
   test("whose directory the survey did not see has nothing to be compared with", () => {
@@ -272,7 +277,11 @@ describe("a directory of the sandbox's own", () => {
   });
 
   test("is left out where not even its parent exists", () => {
-    const plan = planFor(caches, { "/home/u/.cache": "directory", "/home/u/.npm": "directory", "/home/u/go": "directory" });
+    const plan = planFor(caches, {
+      "/home/u/.cache": "directory",
+      "/home/u/.npm": "directory",
+      "/home/u/go": "directory",
+    });
     expect(plan.kept).toEqual([`${kept}/cache`, `${kept}/npm`, `${kept}/go-pkg`]);
   });
 

@@ -170,10 +170,22 @@ describe("what is handed in", () => {
     expect(targets.indexOf(resolver)).toBeGreaterThan(targets.indexOf("/run"));
   });
 
-  test("is nothing that the survey did not see", () => {
-    const request = ordinaryRequest({ dockerSocket: "/run/docker.sock" });
-    const survey = surveyOf(ordinaryTree, ordinaryRequest(), { resolver: "/run/resolv.conf" });
-    const handed = makePlan(request, survey).operations.filter(({ target }) => /^\/run\/(docker|resolv)/.test(target));
-    expect(handed).toEqual([expect.objectContaining({ target: "/run/resolv.conf", identity: null })]);
+  test("is nothing that the survey did not find", () => {
+    const { operations } = planFor([], {}, { request: { dockerSocket: "/run/docker.sock" } });
+    expect(operations.filter(({ target }) => target === "/run/docker.sock")).toEqual([]);
+    const request = ordinaryRequest();
+    const unasked = makePlan({ ...request, dockerSocket: "/run/docker.sock" }, surveyOf(ordinaryTree, request));
+    expect(unasked.operations.filter(({ target }) => target === "/run/docker.sock")).toEqual([]);
+  });
+
+  test("has nothing to be compared with where the survey did not look at it", () => {
+    const [resolver, dockerSocket] = ["/run/resolv.conf", "/run/docker.sock"];
+    const survey = { resolver, matches: { [dockerSocket]: [dockerSocket] } };
+    const { operations } = planFor([], {}, { request: { dockerSocket }, survey });
+    const handed = operations.filter(({ target }) => target === resolver || target === dockerSocket);
+    expect(handed).toMatchObject([
+      { target: resolver, identity: null },
+      { target: dockerSocket, identity: null },
+    ]);
   });
 });

@@ -30,7 +30,9 @@ describe("the questions of a request", () => {
   });
 
   test("include the engine's socket where it is handed in", () => {
-    const patterns = questions(ordinaryRequest({ dockerSocket: "/run/docker.sock" })).rules.map(({ pattern }) => pattern);
+    const patterns = questions(ordinaryRequest({ dockerSocket: "/run/docker.sock" })).rules.map(
+      ({ pattern }) => pattern,
+    );
     expect(patterns.at(-1)).toBe("/run/docker.sock");
   });
 

@@ -62,7 +62,12 @@ describe("a longer path beats a shorter one:", () => {
       path: `${project}/a.txt`,
       access: "rw",
     },
-    { title: "a store of credentials is hidden in a home that is readable", rules: base, path: "/home/u/.ssh/id", access: "exclude" },
+    {
+      title: "a store of credentials is hidden in a home that is readable",
+      rules: base,
+      path: "/home/u/.ssh/id",
+      access: "exclude",
+    },
     {
       title: "unless a rule names what lies in it",
       rules: [...base, said("flag", "ro ~/.ssh/id")],

@@ -1,12 +1,14 @@
+import { questions, type Request } from "../../src/plan/request.ts";
 import type { GitLayout } from "../../src/policy/git.ts";
 import { gitRules } from "../../src/policy/git.ts";
 import { isGlob, segmentMatcher } from "../../src/policy/glob.ts";
 import { isWithin, nameOf, parentOf } from "../../src/policy/paths.ts";
-import { questions, type Request } from "../../src/plan/request.ts";
 import type { Listed, Node, NodeKind, Survey } from "../../src/survey/survey.ts";
 
 /** A filesystem as a literal: each path with what is there. Directories on the way are implied. */
-export type Tree = Readonly<Record<string, NodeKind | `-> ${string}` | { readonly kind: NodeKind; readonly links: number }>>;
+export type Tree = Readonly<
+  Record<string, NodeKind | `-> ${string}` | { readonly kind: NodeKind; readonly links: number }>
+>;
 
 /** What a survey of such a filesystem would answer to a request. The rest of the answers can be given literally. */
 export function surveyOf(tree: Tree, request: Request, rest: Partial<Survey> = {}): Survey {

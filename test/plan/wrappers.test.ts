@@ -23,7 +23,11 @@ const script = (name: string, interpreter: string, interpreterArgument = "") => 
 });
 
 function wrapped(commands: readonly CommandRule[], survey: Partial<Survey>, tree: Tree = {}): Plan {
-  return planFor([said("flag", "exclude ~/hidden")], { "/home/u/hidden": "directory", ...tree }, { request: { commands }, survey });
+  return planFor(
+    [said("flag", "exclude ~/hidden")],
+    { "/home/u/hidden": "directory", ...tree },
+    { request: { commands }, survey },
+  );
 }
 
 /** The rows of the shim's table after its first, which is for `podbot` itself. */
@@ -145,10 +149,15 @@ describe("a command that is replaced by a script", () => {
   });
 
   test("has the package around the real program with it, since that looks for its parts there", () => {
-    const plan = wrapped([replace("npm")], { targets: { npm: [npm] }, scripts: { npm: script("npm", "/usr/bin/dash") } });
+    const plan = wrapped([replace("npm")], {
+      targets: { npm: [npm] },
+      scripts: { npm: script("npm", "/usr/bin/dash") },
+    });
     expect(mounts(plan)).toContain("/run/podbot/real/npm from /usr/lib/node_modules/npm");
     expect(rows(plan)[0]?.[3]).toBe("/run/podbot/real/npm/bin/npm-cli.js");
-    expect(mountOver(plan, "/run/podbot/real/npm")).toMatchObject({ identity: identityOf("/usr/lib/node_modules/npm") });
+    expect(mountOver(plan, "/run/podbot/real/npm")).toMatchObject({
+      identity: identityOf("/usr/lib/node_modules/npm"),
+    });
   });
 
   test("is run by the real interpreter where that is wrapped itself", () => {
@@ -172,7 +181,10 @@ describe("a command that is replaced by a script", () => {
   });
 
   test("that is not there needs no script", () => {
-    const plan = wrapped([replace("make")], { targets: { make: [] }, scripts: { make: script("make", "/usr/bin/dash") } });
+    const plan = wrapped([replace("make")], {
+      targets: { make: [] },
+      scripts: { make: script("make", "/usr/bin/dash") },
+    });
     expect(mounts(plan)).toEqual([]);
     expect(plan.commands).toEqual([{ command: "make", rule: "make is replaced by /scripts/make", targets: [] }]);
   });

@@ -15,11 +15,7 @@ describe("a command rule", () => {
       { npm: "tools/npm.sh" },
       [{ kind: "script", name: "npm", script: "/home/u/project/tools/npm.sh" }],
     ],
-    [
-      "~ is the home",
-      { npm: "~/bin/npm.sh" },
-      [{ kind: "script", name: "npm", script: "/home/u/bin/npm.sh" }],
-    ],
+    ["~ is the home", { npm: "~/bin/npm.sh" }, [{ kind: "script", name: "npm", script: "/home/u/bin/npm.sh" }]],
     ["an absolute path stays", { npm: "/opt/npm.sh" }, [{ kind: "script", name: "npm", script: "/opt/npm.sh" }]],
   ])("of %s", (_, commands, expected) => {
     expect(parseCommandRules(commands, from)).toEqual(expected);

@@ -11,7 +11,8 @@ function lines(layout: GitLayout, cwd = project, strict = false): readonly strin
   return gitRules(layout, cwd, strict).map(({ access, path }) => `${access} ${path}`);
 }
 
-const obeyed = (place: string) => ["hooks", "config", "config.worktree", "commondir"].map((name) => `ro ${place}/${name}`);
+const obeyed = (place: string) =>
+  ["hooks", "config", "config.worktree", "commondir"].map((name) => `ro ${place}/${name}`);
 
 describe("what git obeys is read-only", () => {
   test("in the repository of the working directory, which needs nothing else", () => {
@@ -66,11 +67,7 @@ describe("git's own directory, where it lies outside the working directory,", ()
   });
 
   test("is not writable if it does not point back", () => {
-    expect(lines(worktree)).toEqual([
-      `ro ${project}/.git`,
-      ...obeyed(main),
-      ...obeyed(`${main}/worktrees/project`),
-    ]);
+    expect(lines(worktree)).toEqual([`ro ${project}/.git`, ...obeyed(main), ...obeyed(`${main}/worktrees/project`)]);
   });
 
   test("is not writable for the sake of a submodule's directory", () => {
@@ -104,7 +101,12 @@ describe("strict protection", () => {
     ["every branch but the current one", "refs/heads/main", ["main", "next"], ["next"]],
     ["every branch where HEAD is detached", null, ["main", "next"], ["main", "next"]],
     ["every branch where HEAD names no branch", "refs/remotes/origin/main", ["main"], ["main"]],
-    ["no directory on the way to the current branch", "refs/heads/a/b/c", ["a", "a/b", "a/b/c", "a/b/d", "ab"], ["a/b/d", "ab"]],
+    [
+      "no directory on the way to the current branch",
+      "refs/heads/a/b/c",
+      ["a", "a/b", "a/b/c", "a/b/d", "ab"],
+      ["a/b/d", "ab"],
+    ],
     ["a branch that only begins like the current one", "refs/heads/main", ["main", "main2"], ["main2"]],
     ["nothing where there is no branch yet", "refs/heads/main", [], []],
   ])("covers %s", (_, branch, heads, expected) => {

@@ -86,13 +86,15 @@ function isAccepted(pattern: string): boolean {
 }
 
 function matchedByBash(cases: readonly (readonly [pattern: string, name: string])[]): readonly boolean[] {
-  const script =
-    'while (($#)); do if [[ $2 == $1 ]]; then echo yes; else echo no; fi; shift 2; done';
+  const script = "while (($#)); do if [[ $2 == $1 ]]; then echo yes; else echo no; fi; shift 2; done";
   const { stdout } = spawnSync("bash", ["-c", script, "bash", ...cases.flat()], {
     env: { PATH: process.env["PATH"], LC_ALL: "C" },
     encoding: "utf8",
   });
-  return stdout.trim().split("\n").map((word) => word === "yes");
+  return stdout
+    .trim()
+    .split("\n")
+    .map((word) => word === "yes");
 }
 
 describe("a pattern that could never be expanded is refused", () => {

@@ -147,7 +147,9 @@ describe("the presets", () => {
   });
 
   test("make nothing writable by a pattern, which would open more than it names", () => {
-    const open = presets.flatMap(({ entries }) => entries.filter(({ access, path }) => access === "rw" && isGlob(path)));
+    const open = presets.flatMap(({ entries }) =>
+      entries.filter(({ access, path }) => access === "rw" && isGlob(path)),
+    );
     expect(open).toEqual([]);
   });
 });
@@ -160,15 +162,24 @@ describe("the choice of presets", () => {
     [["@git-strict"], names],
     [["!@caches"], all.filter((name) => name !== "@caches")],
     [["!@lint/all"], ["@base", "@caches", "@agents", "@git"]],
-    [["!@lint/all", "@lint/go"], ["@base", "@caches", "@agents", "@git", "@lint/go"]],
+    [
+      ["!@lint/all", "@lint/go"],
+      ["@base", "@caches", "@agents", "@git", "@lint/go"],
+    ],
     [["!@all", "@base"], ["@base"]],
     [["@base", "!@all"], []],
-    [["!@all", "@lint/all"], ["@lint/ts", "@lint/go", "@lint/python"]],
+    [
+      ["!@all", "@lint/all"],
+      ["@lint/ts", "@lint/go", "@lint/python"],
+    ],
     [["!@git", "@git"], all],
     [["@git", "!@git"], all.filter((name) => name !== "@git")],
     [["!@git-strict"], all],
     [["@git-strict", "!@git"], names.filter((name) => name !== "@git")],
-    [["!@all", "@lint/ts", "@base"], ["@base", "@lint/ts"]],
+    [
+      ["!@all", "@lint/ts", "@base"],
+      ["@base", "@lint/ts"],
+    ],
   ])("%j is %j", (toggles, expected) => {
     expect(chosen(...toggles)).toEqual(expected);
   });
@@ -178,7 +189,7 @@ describe("the choice of presets", () => {
     expect(error.code).toBe("PRESET_UNKNOWN");
     expect(error.message).toContain(JSON.stringify(toggle));
     expect(error.hint).toContain("@git-strict");
-    expect(error.details).toMatchObject({ preset: toggle });
+    expect(error.details).toEqual({ preset: toggle, known: [...names, "@lint/all", "@all"] });
   });
 
   test("ends with the last word on each preset", () => {

@@ -11,13 +11,20 @@ test("access grows from exclude over ro to rw", () => {
 });
 
 test("layers follow each other from the defaults to the command line, and Podbot's own comes last", () => {
-  expect(["flag", "podbot", "default", "environment", "project", "global"].sort(compareLayers as never)).toEqual(layers);
+  expect(["flag", "podbot", "default", "environment", "project", "global"].sort(compareLayers as never)).toEqual(
+    layers,
+  );
   for (const layer of layers) expect(compareLayers(layer, layer)).toBe(0);
 });
 
 describe("a rule in a sentence", () => {
   test("keeps what the owner wrote and names who said it", () => {
-    const rule = { access: "ro", written: "~/notes", origin: "/home/u/.config/podbot/config.toml", layer: "global" } as const;
+    const rule = {
+      access: "ro",
+      written: "~/notes",
+      origin: "/home/u/.config/podbot/config.toml",
+      layer: "global",
+    } as const;
     expect(describeRule(rule)).toBe("ro ~/notes (/home/u/.config/podbot/config.toml, global)");
   });
 });

@@ -164,7 +164,7 @@ describe("podbot check", () => {
     expect(status).toBe(0);
     expect(stdout).toBe('inside sandbox\n{"sandbox":"podbot","wall":"bubblewrap","root":"host","network":"none"}\n');
     expect(
-      (await world.inside(`${process.execPath} ${join(import.meta.dirname, "../../dist/podbot.js")} check`)).stdout,
+      (await world.inside(`${process.execPath} ${join(import.meta.dirname, "../../dist/podbot.cjs")} check`)).stdout,
     ).toBe("inside sandbox\n");
   });
 
@@ -180,7 +180,7 @@ describe("podbot check", () => {
 describe("a sandbox in a sandbox", () => {
   test("is refused with the reason, unless nesting is on, and then narrows only", async () => {
     const world = newWorld();
-    const podbot = `${process.execPath} ${join(import.meta.dirname, "../../dist/podbot.js")}`;
+    const podbot = `${process.execPath} ${join(import.meta.dirname, "../../dist/podbot.cjs")}`;
     const refused = await world.inside(`${podbot} sandbox -- true`);
     expect(refused.status).toBe(125);
     expect(refused.stderr).toContain("already the inside of a Podbot sandbox");

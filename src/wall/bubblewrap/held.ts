@@ -32,22 +32,25 @@ export interface Holding extends Disposable {
  */
 export function holdNames(directory: string, names: readonly HeldName[], mounted: readonly string[]): Holding {
   const { pid } = thisHost();
-  const file = join(directory, `${pid}-${claimCount(directory, pid)}.json`);
-  const others = claims(directory).flatMap(({ claim }) => claim.names);
-  const shared = others.filter(({ path }) => mounted.includes(path));
-  const mine = [...names, ...shared.filter(({ path }) => !names.some((name) => name.path === path))];
+  const known = claims(directory);
+  const theirs = known.flatMap(({ claim }) => claim.names);
+  const shared = theirs.filter(({ path }) => mounted.includes(path) && !names.some((name) => name.path === path));
+  const mine = [...names, ...shared];
   const impossible = new Set<string>();
+  const file = join(directory, `${pid}-${nextNumber(known, pid)}.json`);
   if (mine.length > 0) record(file, directory, pid, mine);
   // Only now: what a dead Podbot left and this plan mounts has become ours.
-  sweep(directory);
+  if (known.length > 0) sweep(directory);
   if (mine.length === 0) return { impossible, [Symbol.dispose]() {} };
   const release = () => {
-    const elsewhere = claims(directory).filter((other) => other.file !== file);
-    drop(mine, elsewhere);
-    rmSync(file, { force: true });
+    drop(
+      mine,
+      claims(directory).filter((other) => other.file !== file),
+    );
+    unlinkSync(file);
   };
   try {
-    for (const name of names) if (!make(name, others)) impossible.add(name.path);
+    for (const name of names) if (!make(name, theirs)) impossible.add(name.path);
   } catch (error) {
     release();
     throw error;
@@ -125,9 +128,9 @@ function claims(directory: string): readonly { readonly file: string; readonly c
 }
 
 /** One process may run several sandboxes at once. */
-function claimCount(directory: string, pid: number): number {
-  const taken = filesIn(directory).filter((name) => name.startsWith(`${pid}-`));
-  return taken.length === 0 ? 0 : Math.max(...taken.map((name) => Number.parseInt(name.split("-")[1] ?? "0", 10))) + 1;
+function nextNumber(known: readonly { readonly file: string; readonly claim: Claim }[], pid: number): number {
+  const taken = known.filter(({ claim }) => claim.pid === pid);
+  return Math.max(-1, ...taken.map(({ file }) => Number(/-(\d+)\.json$/.exec(file)?.[1]))) + 1;
 }
 
 function filesIn(directory: string): readonly string[] {

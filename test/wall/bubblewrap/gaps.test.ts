@@ -16,11 +16,21 @@ describe("a gap", () => {
     ["there is none on a modern machine", open, modern, []],
     ["there is none on arm64", open, { ...modern, arch: "arm64" }, []],
     ["abstract sockets, with network on an older kernel", open, { ...modern, release: "6.11.9" }, ["abstract-sockets"]],
-    ["abstract sockets, with network on a much older kernel", open, { ...modern, release: "5.15.0-91" }, ["abstract-sockets"]],
+    [
+      "abstract sockets, with network on a much older kernel",
+      open,
+      { ...modern, release: "5.15.0-91" },
+      ["abstract-sockets"],
+    ],
     ["without network an older kernel has none", none, { ...modern, release: "5.15.0-91" }, []],
     ["the filter, on an architecture that has none", none, { ...modern, arch: "riscv64" }, ["seccomp"]],
     ["both at once", open, { arch: "ia32", release: "4.19" }, ["abstract-sockets", "seccomp"]],
-    ["one that the owner accepts is none", { ...open, acceptedGaps: ["abstract-sockets"] }, { ...modern, release: "6.1" }, []],
+    [
+      "one that the owner accepts is none",
+      { ...open, acceptedGaps: ["abstract-sockets"] },
+      { ...modern, release: "6.1" },
+      [],
+    ],
     [
       "accepting one accepts no other",
       { ...open, acceptedGaps: ["seccomp"] },

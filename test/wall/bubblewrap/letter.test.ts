@@ -34,7 +34,7 @@ function open(bytes: Buffer): Opened {
 describe("a letter to the launcher", () => {
   const { pins, options, data, command } = open(letter.bytes);
   /** The words that follow each occurrence of an option. */
-  const after = (option: string, distance = 1) =>
+  const following = (option: string, distance = 1) =>
     options.flatMap((word, at) => (word === option ? [options[at + distance] as string] : []));
 
   test("mounts by descriptor, each mount from one of its own, in the plan's order", () => {
@@ -45,7 +45,7 @@ describe("a letter to the launcher", () => {
     expect(numbers).toEqual(binds.map((_, at) => descriptors.firstPin + at));
     const targets = options.flatMap((word, at) => (/^--(ro-)?bind-fd$/.test(word) ? [options[at + 2]] : []));
     expect(targets).toEqual(binds.map(({ target }) => target));
-    expect(after("--bind-fd", 2)).toEqual(["/home/u/project"]);
+    expect(following("--bind-fd", 2)).toEqual(["/home/u/project"]);
   });
 
   test("names no path of the host but as a place inside", () => {
@@ -59,7 +59,7 @@ describe("a letter to the launcher", () => {
       ["--file", "--ro-bind-data", "--seccomp"].includes(word) ? [Number(options[at + 1])] : [],
     );
     expect(numbers).toEqual(data.map((_, at) => first + at));
-    const content = (option: string) => after(option).map((number) => data[Number(number) - first]);
+    const content = (option: string) => following(option).map((number) => data[Number(number) - first]);
     expect(content("--seccomp")).toEqual([Buffer.from(filter)]);
     expect(content("--ro-bind-data")).toEqual([Buffer.alloc(0), Buffer.alloc(0)]);
     expect(content("--file").map(String)).toEqual(

@@ -44,14 +44,8 @@ describe("bubblewrap's options", () => {
   });
 
   test.each<[Operation, readonly string[]]>([
-    [
-      { kind: "bind", source: "/a", target: "/b", access: "ro", identity: null, why: "" },
-      ["<ro /a>", "/b"],
-    ],
-    [
-      { kind: "bind", source: "/a", target: "/b", access: "rw", identity: "1:2", why: "" },
-      ["<rw /a>", "/b"],
-    ],
+    [{ kind: "bind", source: "/a", target: "/b", access: "ro", identity: null, why: "" }, ["<ro /a>", "/b"]],
+    [{ kind: "bind", source: "/a", target: "/b", access: "rw", identity: "1:2", why: "" }, ["<rw /a>", "/b"]],
     [{ kind: "tmpfs", target: "/tmp", mode: 0o1777, why: "" }, ["--perms", "1777", "--tmpfs", "/tmp"]],
     [{ kind: "directory", target: "/d", mode: 0o755, why: "" }, ["--perms", "0755", "--dir", "/d"]],
     [
@@ -89,7 +83,11 @@ describe("the command inside", () => {
 
   test.each<[string, Partial<Plan>, readonly string[]]>([
     ["without network needs no more", {}, ["/run/podbot/enter", "5", "--", "make", "test"]],
-    ["with network sets abstract sockets apart", open, ["/run/podbot/enter", "--isolate-abstract", "5", "--", "make", "test"]],
+    [
+      "with network sets abstract sockets apart",
+      open,
+      ["/run/podbot/enter", "--isolate-abstract", "5", "--", "make", "test"],
+    ],
     [
       "unless the owner accepts that they are in reach",
       { ...open, acceptedGaps: ["other", "abstract-sockets"] },

@@ -31,7 +31,11 @@ exit 3
 
 function runScript(given: Plan, env: Readonly<Record<string, string>> = {}) {
   const script = renderScript(given, filter, teller);
-  const { status, stderr } = spawnSync("bash", { input: script, env: { PATH: process.env["PATH"], ...env }, encoding: "utf8" });
+  const { status, stderr } = spawnSync("bash", {
+    input: script,
+    env: { PATH: process.env["PATH"], ...env },
+    encoding: "utf8",
+  });
   const told = (name: string) => readFileSync(join(directory, name), "utf8").split("\0").slice(0, -1);
   return { status, stderr, words: told("words"), environment: told("environment") };
 }
@@ -92,7 +96,11 @@ describe("the script of a plan, run by bash,", () => {
     const taken = join(directory, "taken");
     writeFileSync(taken, "the owner's");
     rmSync(join(directory, "words"));
-    const script = renderScript({ ...plan, held: [{ path: taken, placeholder: { kind: "file", content: "" } }] }, filter, teller);
+    const script = renderScript(
+      { ...plan, held: [{ path: taken, placeholder: { kind: "file", content: "" } }] },
+      filter,
+      teller,
+    );
     expect(spawnSync("bash", { input: script }).status).not.toBe(0);
     expect(existsSync(join(directory, "words"))).toBe(false);
     expect(readFileSync(taken, "utf8")).toBe("the owner's");
@@ -100,14 +108,18 @@ describe("the script of a plan, run by bash,", () => {
 });
 
 describe("the script of a plan, read by people,", () => {
-  test("has one option a line, and permissions beside what they are for", () => {
-    const lines = renderScript(plan, filter, "/usr/bin/bwrap").split("\n");
-    expect(lines[0]).toBe("#!/usr/bin/env bash");
+  test("says what it is, starts bubblewrap, and ends with the command", () => {
+    const script = renderScript(plan, filter, "/usr/bin/bwrap");
+    const lines = script.split("\n");
+    expect(lines.slice(0, 2)).toEqual(["#!/usr/bin/env bash", expect.stringMatching(/^# Reproduces a run of podbot/)]);
     expect(lines).toContain("exec env -i  \\");
     expect(lines).toContain("  /usr/bin/bwrap \\");
-    expect(lines).toContain("  --bind /home/u/project /home/u/project \\");
-    expect(lines).toContain("  --perms 1777 --tmpfs /tmp \\");
+    expect(lines).toContain("  --ro-bind / / \\");
     expect(lines).toContain("  -- /run/podbot/enter 2 -- make test \\");
+  });
+
+  test("has permissions beside what they are for", () => {
+    expect(renderScript(plan, filter, "/usr/bin/bwrap")).toContain("  --perms 1777 --tmpfs /tmp ");
   });
 
   test("holds no secret", () => {
@@ -139,7 +151,13 @@ describe("a quoted word", () => {
 
   test("means in bash what it meant, and plays no tricks on a terminal", () => {
     const word = fc
-      .string({ unit: fc.oneof(fc.constantFrom(...`ab '"\\$\`!*?[]{}()<>|&;#~=\n\t\r\x1b\x7f`), fc.string({ unit: "grapheme", minLength: 1, maxLength: 1 })), maxLength: 8 })
+      .string({
+        unit: fc.oneof(
+          fc.constantFrom(...`ab '"\\$\`!*?[]{}()<>|&;#~=\n\t\r\x1b\x7f`),
+          fc.string({ unit: "grapheme", minLength: 1, maxLength: 1 }),
+        ),
+        maxLength: 8,
+      })
       .filter((text) => !text.includes("\0"));
     fc.assert(
       fc.property(fc.array(word, { minLength: 20, maxLength: 60 }), (words) => {

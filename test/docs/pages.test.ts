@@ -1,0 +1,99 @@
+import { execFile } from "node:child_process";
+import { existsSync, readdirSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { promisify } from "node:util";
+import { describe, expect, test } from "vitest";
+import { parseArguments } from "../../src/cli/parse.ts";
+import { commands } from "../../src/cli/table.ts";
+import * as library from "../../src/index.ts";
+import { type Page, pageAt, readBlocks, readPages, root, rowsBetween } from "./pages.ts";
+
+const pages = readPages();
+const byPath = pages.map((page) => [page.path, page] as const);
+
+/** Prose and code spans, without fenced blocks. */
+function proseOf({ text }: Page): string {
+  return text.replace(/^```.*?^```$/gms, "");
+}
+
+/** As the forge makes them of headings. */
+function anchorsOf({ text }: Page): readonly string[] {
+  return [...proseOf({ path: "", text }).matchAll(/^#+ (.+)$/gm)].map(([, heading = ""]) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N} _-]/gu, "")
+      .replaceAll(" ", "-"),
+  );
+}
+
+describe("links lead somewhere", () => {
+  test.each(byPath)("%s", (path, page) => {
+    for (const [, target = ""] of proseOf(page).matchAll(/\]\(([^)]+)\)/g)) {
+      if (/^https:/.test(target)) continue;
+      const [file = "", anchor] = target.split("#");
+      const resolved = file === "" ? path : join(dirname(path), file);
+      expect(existsSync(join(root, resolved)), target).toBe(true);
+      if (anchor !== undefined) expect(anchorsOf(pageAt(resolved)), target).toContain(anchor);
+    }
+  });
+});
+
+test("generated parts are what the source gives", async () => {
+  const check = promisify(execFile)(process.execPath, [join(root, "scripts/docs.mjs"), "--check"]);
+  await expect(check).resolves.toEqual({ stdout: "", stderr: "" });
+});
+
+describe("every `podbot …` has a command and flags that exist", () => {
+  test.each(byPath)("%s", (path, page) => {
+    const spans = [...proseOf(page).matchAll(/`(podbot [^`]+)`/g)].map(([, span = ""]) => span);
+    const lines = readBlocks("sh")
+      .filter(({ place }) => place.startsWith(`${path}:`))
+      .flatMap((block) => block.lines)
+      .flatMap((line) => /^(?:\$ )?(podbot .+)$/.exec(line)?.[1] ?? []);
+    for (const call of [...spans, ...lines]) expectUnderstood(call);
+  });
+});
+
+function expectUnderstood(call: string): void {
+  const [, name = "", ...words] = call.replace(/ (?:&&|\||2>|<|#) ?.*$/, "").split(/ +/);
+  if (/^(-|COMMAND|demo$|…)/.test(name) || /[[…]/.test(words.join())) return;
+  const command = commands.find((candidate) => candidate.name === name);
+  if (command === undefined) throw new Error(`there is no command ${name}: ${call}`);
+  expect(() => parseArguments(command, words), call).not.toThrow();
+}
+
+test("README.md fits on a screen", () => {
+  expect(pageAt("README.md").text.split("\n").length - 1).toBeLessThanOrEqual(60);
+});
+
+test("decisions are numbered without gaps and are short", () => {
+  const names = readdirSync(join(root, "docs/adr")).sort();
+  expect(names.map((name) => Number(name.slice(0, 4)))).toEqual(names.map((_, at) => at + 1));
+  for (const name of names) expect(pageAt(`docs/adr/${name}`).text.split("\n").length - 1).toBeLessThanOrEqual(40);
+});
+
+test("docs/architecture.md names every room", () => {
+  const folders = readdirSync(join(root, "src"), { withFileTypes: true }).filter((entry) => entry.isDirectory());
+  const { text } = pageAt("docs/architecture.md");
+  for (const { name } of folders) expect(text).toContain(`\n| \`${name}\` |`);
+});
+
+test("docs/library.md names everything that the library exports", () => {
+  const { text } = pageAt("docs/library.md");
+  expect(Object.keys(library).filter((name) => !new RegExp(`\`${name}\\b`).test(text))).toEqual([]);
+});
+
+test("docs/security-model.md speaks of every promise, in order", () => {
+  const rows = rowsBetween(pageAt("docs/security-model.md"), "items", "end of items");
+  const numbers = rows.flatMap(([item = ""]) => {
+    const [first = 0, last = first] = item.split("–").map(Number);
+    return Array.from({ length: last - first + 1 }, (_, at) => first + at);
+  });
+  const range = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, at) => from + at);
+  expect([...new Set(numbers)]).toEqual([...range(1, 49), 51, ...range(62, 68)]);
+  for (const [item, , kind] of rows) expect(["B", "D", "–"], item).toContain(kind);
+});
+
+test("the pages speak of the project alone", () => {
+  for (const { path, text } of pages) expect(text, path).not.toMatch(/\/work\/(main|shared)|registry\.npmjs/);
+});

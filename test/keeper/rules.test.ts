@@ -1,0 +1,145 @@
+import { describe, expect, test } from "vitest";
+import type { Layer, LayerName, PartialConfig } from "../../src/config/types.ts";
+import { PolicyError } from "../../src/errors.ts";
+import { collectRules, ownRules, presetsOf } from "../../src/keeper/rules.ts";
+import { choosePresets } from "../../src/policy/presets.ts";
+import { failure } from "../failure.ts";
+
+const from = { home: "/home/u", cwd: "/home/u/project" };
+
+function layer(name: LayerName, filesystem: PartialConfig["filesystem"], more: Partial<Layer> = {}): Layer {
+  return {
+    name,
+    source: `${name}'s source`,
+    trusted: true,
+    value: filesystem === undefined ? {} : { filesystem },
+    ...more,
+  };
+}
+
+describe("the rules of a layer", () => {
+  test("are what it says of paths, in the order of access", () => {
+    const rules = collectRules(
+      [layer("global", { exclude: ["~/x"], ro: ["a", "../b"], rw: ["/c"] })],
+      [],
+      "host",
+      from,
+    );
+    expect(rules).toEqual(
+      [
+        { access: "rw", pattern: "/c", written: "/c" },
+        { access: "ro", pattern: "/home/u/project/a", written: "a" },
+        { access: "ro", pattern: "/home/u/b", written: "../b" },
+        { access: "exclude", pattern: "/home/u/x", written: "~/x" },
+      ].map((rule) => ({ ...rule, layer: "global", origin: "global's source", trusted: true })),
+    );
+  });
+
+  test("follow those of the layers before it", () => {
+    const layers = [layer("global", { ro: ["g"] }), layer("project", { rw: ["p"] }), layer("flag", { exclude: ["f"] })];
+    expect(collectRules(layers, [], "host", from).map((rule) => rule.layer)).toEqual(["global", "project", "flag"]);
+  });
+
+  test("name the flag by which they were given", () => {
+    const rules = collectRules([layer("flag", { ro: ["a"], rw: ["b"], exclude: ["c"] })], [], "host", from);
+    expect(rules.map(({ origin }) => origin)).toEqual(["--rw", "--ro", "--exclude"]);
+  });
+
+  test("are as trusted as the layer is", () => {
+    const rules = collectRules([layer("project", { rw: ["~/data"] }, { trusted: false })], [], "host", from);
+    expect(rules).toMatchObject([{ trusted: false }]);
+  });
+
+  test("are none where it says nothing", () => {
+    expect(collectRules([layer("global", undefined), layer("flag", {})], [], "host", from)).toEqual([]);
+  });
+
+  test.each([
+    ["[a", "PATTERN_INVALID"],
+    ["", "PATH_REFUSED"],
+    ["~other/x", "PATH_REFUSED"],
+  ])("are refused where a path is %j", (path, code) => {
+    const error = failure(PolicyError, () => collectRules([layer("flag", { exclude: [path] })], [], "host", from));
+    expect(error.code).toBe(code);
+  });
+});
+
+describe("the rules of presets", () => {
+  test("come before all layers", () => {
+    const rules = collectRules([layer("flag", { ro: ["a"] })], choosePresets(["!@all", "@lint/go"]), "host", from);
+    expect(rules.map(({ layer: name }) => name)).toEqual([
+      "default",
+      "default",
+      "default",
+      "default",
+      "default",
+      "flag",
+    ]);
+  });
+
+  test("know the home, the working directory and the sandbox's own directories", () => {
+    const rules = collectRules([], choosePresets(["!@all", "@base", "@caches"]), "host", from);
+    const rest = { layer: "default", trusted: true };
+    expect(rules).toContainEqual({ access: "rw", pattern: from.cwd, written: ".", origin: "preset @base", ...rest });
+    expect(rules).toContainEqual({ access: "ro", pattern: from.home, written: "~", origin: "preset @base", ...rest });
+    expect(rules).toContainEqual({
+      access: "rw",
+      pattern: "/home/u/.cache",
+      written: "~/.cache",
+      origin: "preset @caches",
+      own: "cache",
+      ...rest,
+    });
+  });
+
+  test("in a minimal root are only those for the working directory, since nothing else of the host is there", () => {
+    const rules = collectRules([], choosePresets([]), "minimal", from);
+    expect(rules.length).toBeGreaterThan(10);
+    for (const { pattern } of rules) expect(`${pattern}/`).toContain(`${from.cwd}/`);
+    expect(rules).toContainEqual(expect.objectContaining({ access: "rw", pattern: from.cwd }));
+  });
+});
+
+describe("the presets of a configuration", () => {
+  test("are those of @all where no layer says anything", () => {
+    expect(presetsOf([layer("global", undefined)])).toEqual(choosePresets([]));
+  });
+
+  test("are changed by one layer after the other", () => {
+    const layers = [
+      layer("global", { presets: ["!@git", "@git-strict"] }),
+      layer("flag", { presets: ["@git", "!@caches"] }),
+    ];
+    expect(presetsOf(layers)).toEqual(choosePresets(["@git-strict", "!@caches"]));
+  });
+});
+
+describe("Podbot's own rules", () => {
+  const rules = ownRules(from, {
+    configDirectory: "/home/u/.config/podbot",
+    stateDirectory: "/home/u/.local/state/podbot",
+    configFiles: ["/home/u/project/.podbot/config.toml", "/elsewhere/podbot.toml"],
+    installation: ["/opt/podbot/dist"],
+  });
+
+  test("keep what Podbot obeys and executes outside, whoever asks", () => {
+    expect(rules.map(({ access, pattern }) => `${access} ${pattern}`)).toEqual([
+      "ro /home/u/project/.podbot",
+      "ro /home/u/.config/podbot",
+      "ro /home/u/.local/state/podbot",
+      "ro /home/u/project/.podbot/config.toml",
+      "ro /elsewhere/podbot.toml",
+      "ro /opt/podbot/dist",
+    ]);
+    for (const rule of rules) expect(rule).toMatchObject({ layer: "podbot", trusted: true });
+  });
+
+  test("keep the directories that it obeys from being made", () => {
+    const held = rules.filter(({ placeholder }) => placeholder !== undefined);
+    expect(held.map(({ pattern, placeholder }) => [pattern, placeholder])).toEqual([
+      ["/home/u/project/.podbot", { kind: "directory" }],
+      ["/home/u/.config/podbot", { kind: "directory" }],
+      ["/home/u/.local/state/podbot", { kind: "directory" }],
+    ]);
+  });
+});
