@@ -145,7 +145,7 @@ export class World {
 }
 
 /** The program as it is shipped. */
-export const program = join(import.meta.dirname, "..", "dist", "podbot.js");
+export const program = join(import.meta.dirname, "..", "dist", "podbot.cjs");
 
 /** A world that is gone when the tests of the file are. */
 export function newWorld(): World {

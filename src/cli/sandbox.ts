@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { existsSync, lstatSync, realpathSync } from "node:fs";
 import { resolve } from "node:path";
 import type { PartialConfig } from "../config/types.ts";
 import { UsageError } from "../errors.ts";
@@ -129,9 +129,24 @@ function warn(warnings: readonly string[], io: Io): void {
   for (const warning of warnings) io.stderr.write(`${paint("yellow", "podbot: warning:")} ${visible(warning)}\n`);
 }
 
-/** Where a placeholder would have changed what tools do, the owner is at least told. */
+/** What the wall could not prevent, the owner is at least told. */
 function appeared({ plan }: PlannedSandbox): readonly string[] {
-  return plan.watched
-    .filter((path) => existsSync(path))
-    .map((path) => `${path} was created during the run; a rule would have protected it, had it existed. Review it.`);
+  const created = plan.watched.filter((path) => existsSync(path));
+  const replaced = Object.entries(plan.links).filter(([path, to]) => leadsTo(path) !== to);
+  return [
+    ...created.map(
+      (path) => `${path} was created during the run; a rule would have protected it, had it existed. Review it.`,
+    ),
+    ...replaced.map(
+      ([path]) => `${path} was a link to something protected and was replaced during the run. Review it.`,
+    ),
+  ];
+}
+
+function leadsTo(path: string): string | null {
+  try {
+    return lstatSync(path).isSymbolicLink() ? realpathSync(path) : null;
+  } catch {
+    return null;
+  }
 }

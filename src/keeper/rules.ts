@@ -24,7 +24,7 @@ export function presetsOf(layers: readonly Layer[]): readonly Preset[] {
 /** In a minimal root there is no home of the host's, so nothing in it needs a rule. */
 function presetRules(preset: Preset, root: "host" | "minimal", from: Standpoint): readonly Rule[] {
   return preset.entries
-    .filter(({ path }) => root === "host" || !/^[~/]/.test(path))
+    .filter(({ path }) => root === "host" || !path.startsWith("~"))
     .map(({ access, path, own }) => ({
       access,
       pattern: expandPath(path, from),

@@ -3,7 +3,7 @@ import { decide, unguarded } from "./decide.ts";
 import { bind, layGround } from "./lay.ts";
 import type { Operation, Plan } from "./plan.ts";
 import type { Request } from "./request.ts";
-import { findWarnings } from "./warnings.ts";
+import { findWarnings, replaceableLinks } from "./warnings.ts";
 import { corner, tableText, type Wrapping, wrapCommands } from "./wrappers.ts";
 
 /** Chooses; reads nothing. The same request and survey always give the same plan. */
@@ -35,6 +35,11 @@ export function makePlan(request: Request, survey: Survey): Plan {
     paths: ground.paths,
     commands: wrapping.decisions,
     watched: unguarded(request, survey),
+    links: Object.fromEntries(
+      replaceableLinks(survey, ground, verdicts).flatMap((path) =>
+        (survey.matches[path] ?? []).map((to) => [path, to]),
+      ),
+    ),
     warnings: findWarnings(request, survey, ground, verdicts),
   });
 }

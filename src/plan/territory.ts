@@ -1,4 +1,4 @@
-import { isBelow, isWithin, parentOf } from "../policy/paths.ts";
+import { isBelow, parentOf } from "../policy/paths.ts";
 
 /** How a region of the inside looks. `private`: made anew, without anything of the host's. */
 export type Look = "private" | "exclude" | "ro" | "rw";
@@ -33,9 +33,5 @@ export class Territory {
   /** Where regions begin below a path. */
   below(path: string): readonly string[] {
     return [...this.#looks.keys()].filter((begins) => isBelow(begins, path));
-  }
-
-  covers(path: string): boolean {
-    return [...this.#looks.keys()].some((begins) => begins !== "/" && isWithin(path, begins));
   }
 }

@@ -14,6 +14,9 @@ export function findWarnings(
   return [
     ...hardLinks(survey, ground),
     ...rulesWithoutEffect(verdicts),
+    ...replaceableLinks(survey, ground, verdicts).map(
+      (path) => `${path} is a link: what it leads to is protected, but the link itself can be replaced inside.`,
+    ),
     ...gitElsewhere(survey),
     ...(request.dockerSocket === null
       ? []
@@ -45,6 +48,13 @@ function rulesWithoutEffect(verdicts: readonly Verdict[]): readonly string[] {
       .filter((loser) => loser.layer === "flag" && compareAccess(loser.access, rule.access) > 0)
       .map((loser) => `${describeRule(loser)} has no effect on ${path}: ${describeRule(rule)} holds.`),
   );
+}
+
+/** Nothing can be mounted on a link, so one in a writable directory cannot be held. */
+export function replaceableLinks(survey: Survey, ground: Ground, verdicts: readonly Verdict[]): readonly string[] {
+  const named = verdicts.flatMap(({ rule, beaten }) => [rule, ...beaten]).filter(({ access }) => access !== "rw");
+  const links = named.map(({ pattern }) => pattern).filter((pattern) => survey.nodes[pattern]?.kind === "link");
+  return [...new Set(links)].filter((path) => ground.territory.at(path).look === "rw");
 }
 
 function gitElsewhere({ git, cwd }: Survey): readonly string[] {

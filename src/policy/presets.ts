@@ -57,16 +57,15 @@ const lintPython = [
 
 /**
  * What agents write at every turn. Their settings, hooks, commands, skills, plugins and instructions stay read-only:
- * the agent that runs outside the wall tomorrow obeys them.
+ * the agent that runs outside the wall tomorrow obeys them. So do the shell snapshots, which it sources, and the
+ * language servers, which it starts.
  */
 const agentState = [
   "~/.claude/projects",
   "~/.claude/todos",
   "~/.claude/tasks",
   "~/.claude/sessions",
-  "~/.claude/session-env",
   "~/.claude/file-history",
-  "~/.claude/shell-snapshots",
   "~/.claude/statsig",
   "~/.claude/debug",
   "~/.claude/cache",
@@ -82,8 +81,12 @@ const agentState = [
   "~/.pi/agent/sessions",
   "~/.gemini/tmp",
   "~/.gemini/history",
-  "~/.local/share/opencode",
-  "~/.local/share/goose",
+  "~/.local/share/opencode/auth.json",
+  "~/.local/share/opencode/log",
+  "~/.local/share/opencode/snapshot",
+  "~/.local/share/opencode/storage",
+  "~/.local/share/goose/sessions",
+  "~/.local/state/goose/logs",
   "~/.qwen/tmp",
 ];
 

@@ -1,4 +1,5 @@
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import {
   closeSync,
   existsSync,
@@ -9,8 +10,11 @@ import {
   renameSync,
   symlinkSync,
 } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { agentScript, attempts } from "../../src/cli/demo/attempts.ts";
+import { Stage } from "../../src/cli/demo/stage.ts";
 import { planSandbox } from "../../src/index.ts";
 import { newWorld, program, type World } from "../world.ts";
 
@@ -344,6 +348,41 @@ describe("podbot doctor", () => {
 });
 
 describe("podbot demo", () => {
+  test("stages attempts that would all succeed without a wall", async () => {
+    const world = newWorld();
+    const stage = new Stage(world.env["PATH"] ?? "");
+    const server = createServer((socket) => socket.end("reached")).listen(0, "127.0.0.1");
+    try {
+      await once(server, "listening");
+      const child = spawn("sh", ["-c", agentScript()], {
+        cwd: stage.repository,
+        env: {
+          PATH: world.env["PATH"] ?? "",
+          HOME: stage.home,
+          DEMO_TOKEN: "a secret",
+          DEMO_NODE: process.execPath,
+          DEMO_PORT: `${(server.address() as AddressInfo).port}`,
+        },
+      });
+      let said = "";
+      child.stdout.on("data", (chunk: Buffer) => {
+        said += chunk.toString();
+      });
+      await once(child, "close");
+      // Swapping .git away leaves the last attempt, which needs it, without a repository.
+      const failed = said
+        .trim()
+        .split("\n")
+        .filter((line) => !line.endsWith(" 0"));
+      expect(failed.map((line) => attempts[Number.parseInt(line, 10)]?.title)).toEqual([
+        "throw work away: git reset --hard",
+      ]);
+    } finally {
+      server.close();
+      stage[Symbol.dispose]();
+    }
+  });
+
   test("shows what was done, what was stopped, by which rule, and the diff", async () => {
     const { status, stdout } = await newWorld().podbot(["demo"]);
     expect(stdout).toContain("The wall held");

@@ -6,6 +6,7 @@ import { describe, expect, test } from "vitest";
 import { parseArguments } from "../../src/cli/parse.ts";
 import { commands } from "../../src/cli/table.ts";
 import * as library from "../../src/index.ts";
+import { presetNames } from "../../src/policy/presets.ts";
 import { type Page, pageAt, readBlocks, readPages, root, rowsBetween } from "./pages.ts";
 
 const pages = readPages();
@@ -76,6 +77,11 @@ test("docs/architecture.md names every room", () => {
   const folders = readdirSync(join(root, "src"), { withFileTypes: true }).filter((entry) => entry.isDirectory());
   const { text } = pageAt("docs/architecture.md");
   for (const { name } of folders) expect(text).toContain(`\n| \`${name}\` |`);
+});
+
+test("docs/policy.md names every preset", () => {
+  const { text } = pageAt("docs/policy.md");
+  for (const name of presetNames) expect(text).toContain(`\n| \`${name}\` |`);
 });
 
 test("docs/library.md names everything that the library exports", () => {

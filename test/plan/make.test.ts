@@ -76,6 +76,7 @@ describe("a plan", () => {
       paths: [],
       commands: [],
       watched: [],
+      links: {},
       warnings: [],
     } satisfies Plan);
   });

@@ -1,3 +1,4 @@
+import { resolve } from "node:path";
 import { questions, type Request } from "../../src/plan/request.ts";
 import type { GitLayout } from "../../src/policy/git.ts";
 import { gitRules } from "../../src/policy/git.ts";
@@ -73,8 +74,9 @@ class Place {
 
   constructor(tree: Tree) {
     for (const [path, entry] of Object.entries(tree)) {
-      if (typeof entry === "string" && entry.startsWith("-> ")) this.#links.set(path, entry.slice(3));
-      else this.nodes[path] = nodeAt(path, entry as NodeKind | { kind: NodeKind; links: number });
+      const link = typeof entry === "string" && entry.startsWith("-> ");
+      if (link) this.#links.set(path, entry.slice(3));
+      this.nodes[path] = nodeAt(path, link ? "link" : (entry as NodeKind | { kind: NodeKind; links: number }));
       for (let above = path; above !== "/"; above = parentOf(above)) {
         this.nodes[parentOf(above)] ??= nodeAt(parentOf(above), "directory");
       }
@@ -83,13 +85,15 @@ class Place {
 
   resolve(path: string): string | null {
     const link = [...this.#links].find(([name]) => isWithin(path, name));
-    if (link !== undefined) return this.resolve(link[1] + path.slice(link[0].length));
+    if (link !== undefined) return this.resolve(resolve(parentOf(link[0]), link[1]) + path.slice(link[0].length));
     return this.nodes[path] === undefined ? null : path;
   }
 
   expand(pattern: string): readonly string[] {
-    const names = [...Object.keys(this.nodes), ...this.#links.keys()];
-    const found = isGlob(pattern) ? names.filter((path) => matches(path.split("/"), pattern.split("/"))) : [pattern];
+    const wanted = pattern.split("/");
+    const found = isGlob(pattern)
+      ? Object.keys(this.nodes).filter((path) => matches(path.split("/"), wanted))
+      : [pattern];
     return [...new Set(found.map((path) => this.resolve(path)).filter((path) => path !== null))].sort();
   }
 
@@ -99,13 +103,12 @@ class Place {
   }
 
   list(directory: string): readonly Listed[] {
-    return [...Object.keys(this.nodes), ...this.#links.keys()]
+    return Object.keys(this.nodes)
       .filter((path) => path !== "/" && parentOf(path) === directory)
       .sort()
       .map((path) => {
-        const to = this.#links.get(path);
-        const kind = to === undefined ? (this.nodes[path] as Node).kind : "link";
-        return { name: nameOf(path), kind, identity: identityOf(path), to: to ?? "" };
+        const { kind, identity } = this.nodes[path] as Node;
+        return { name: nameOf(path), kind, identity, to: this.#links.get(path) ?? "" };
       });
   }
 }

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { GitLayout } from "../../src/policy/git.ts";
+import type { Rule } from "../../src/policy/rule.ts";
 import { cwd, planFor, presetRules, said } from "./ordinary.ts";
 import { repositoryAt, type Tree } from "./tree.ts";
 
@@ -54,6 +55,34 @@ describe("a flag that grants and loses", () => {
     ["it wins", [said("flag", "ro ~/data"), said("global", "rw ~/data")]],
   ])("is not told so where %s", (_, rules) => {
     expect(planFor(rules, tree).warnings).toEqual([]);
+  });
+});
+
+describe("a link to something protected, in a writable directory,", () => {
+  const link = `${cwd}/settings`;
+  const tree: Tree = { [link]: "-> /home/u/settings", "/home/u/settings": "file" };
+  const warning = `${link} is a link: what it leads to is protected, but the link itself can be replaced inside.`;
+
+  test.each(["ro", "exclude"])("is reported, since it can be replaced, and watched: %s", (access) => {
+    const plan = planFor([...base, said("flag", `${access} settings`), said("global", "ro settings")], tree);
+    expect(plan.warnings).toEqual([warning]);
+    expect(plan.links).toEqual({ [link]: "/home/u/settings" });
+  });
+
+  test("is reported where its rule is beaten, too", () => {
+    const plan = planFor([...base, said("global", "ro settings"), said("flag", "exclude ~/settings")], tree);
+    expect(plan.warnings).toContain(warning);
+  });
+
+  test.each<[string, Rule, Tree]>([
+    ["its rule protects nothing", said("flag", "rw settings"), tree],
+    ["its directory is read-only", said("flag", "ro ~/link"), { ...tree, "/home/u/link": "-> /home/u/settings" }],
+    ["it is no link", said("flag", "ro settings"), { [link]: "file" }],
+    ["it leads nowhere", said("flag", "ro settings"), { [link]: "-> /nowhere" }],
+  ])("is not reported where %s", (_, rule, given) => {
+    const plan = planFor([...base, rule], given);
+    expect(plan.warnings).toEqual([]);
+    expect(plan.links).toEqual({});
   });
 });
 

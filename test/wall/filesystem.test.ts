@@ -169,6 +169,16 @@ describe("a protected path in a writable directory", () => {
   });
 });
 
+describe("a name that a preset protects only where it exists", () => {
+  test("may be created, and the owner is told", async () => {
+    const world = newWorld();
+    const { stderr, status } = await world.inside("echo '{}' > biome.json");
+    expect(status).toBe(0);
+    expect(stderr).toContain("biome.json was created during the run");
+    expect((await world.inside("echo '{ }' > biome.json")).status).not.toBe(0);
+  });
+});
+
 describe("Podbot's own configuration", () => {
   test("cannot be created where it is missing, and nothing is left behind", async () => {
     const world = newWorld();
@@ -271,6 +281,7 @@ describe("a minimal root", () => {
     expect(existsSync(join(world.project, "made"))).toBe(true);
     expect(existsSync(join(world.home, "kept.txt"))).toBe(false);
     expect((await world.inside("cat ~/kept.txt", "--root", "minimal")).stdout).toBe("kept\n");
+    expect((await world.inside("cat /etc/shadow", "--root", "minimal")).status).not.toBe(0);
   });
 });
 

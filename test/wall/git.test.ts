@@ -165,6 +165,17 @@ describe("with .git as a link", () => {
   });
 });
 
+describe("with a link to what git obeys", () => {
+  test("says before that it can be replaced, and afterwards that it was", async () => {
+    const world = newWorld().repository();
+    world.outside("mv .git/hooks ../hooks && ln -s ../../hooks .git/hooks");
+    const { stderr } = await world.inside("rm .git/hooks; mkdir .git/hooks; echo evil > .git/hooks/pre-commit");
+    expect(stderr).toContain(".git/hooks is a link: what it leads to is protected");
+    expect(stderr).toContain(".git/hooks was a link to something protected and was replaced");
+    expect((await world.inside("echo evil > ../hooks/pre-commit")).status).not.toBe(0);
+  });
+});
+
 describe("@git-strict", () => {
   test("leaves only the current branch to be written, by tool and by file", async () => {
     const world = newWorld().repository();
