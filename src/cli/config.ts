@@ -11,9 +11,13 @@ import { visible } from "./visible.ts";
 export async function run(parsed: Parsed, io: Io): Promise<number> {
   const [verb] = parsed.words;
   if (verb !== "show") {
-    throw new UsageError("USAGE", verb === undefined ? "podbot config: what?" : `podbot config: there is no ${verb}.`, {
-      hint: "Usage: podbot config show [--json]",
-    });
+    throw new UsageError(
+      "USAGE",
+      verb === undefined ? "podbot config: say what to do." : `podbot config: there is no ${verb}.`,
+      {
+        hint: "Usage: podbot config show [--json]",
+      },
+    );
   }
   const home = io.env["HOME"];
   if (!home)

@@ -17,7 +17,8 @@ export async function main(argv: readonly string[], io: Io): Promise<number> {
 }
 
 async function dispatch([name, ...rest]: readonly string[], io: Io): Promise<number> {
-  if (name === undefined || name === "--help" || name === "-h" || name === "help") return showHelp(rest[0], io);
+  if (name === undefined || name === "--help" || name === "-h") return showHelp(undefined, io);
+  if (name === "help") return showHelp(rest[0], io);
   if (name === "--version" || name === "-v" || name === "version") {
     io.stdout.write(`podbot ${version}\n`);
     return 0;
@@ -32,6 +33,7 @@ async function dispatch([name, ...rest]: readonly string[], io: Io): Promise<num
 
 function showHelp(name: string | undefined, io: Io): number {
   const command = commands.find((candidate) => candidate.name === name);
+  if (command === undefined && name !== undefined) throw unknownCommand(name);
   io.stdout.write(command === undefined ? mainHelp() : commandHelp(command));
   return 0;
 }

@@ -44,7 +44,7 @@ export const commands: readonly Command[] = [
       { name: "dry-run", about: "Print a script that would do the same (--json: the plan), and start nothing." },
       { name: "debug", about: "Say on stderr why each decision fell as it did." },
       { name: "quiet", short: "q", about: "No warnings." },
-      json,
+      { name: "json", about: "With --dry-run, print the plan; errors as JSON in any case." },
       cwd,
       config,
       help,

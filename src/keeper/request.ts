@@ -42,6 +42,7 @@ export function composeRequest(options: SandboxOptions, loaded: LoadedConfig, ar
   refuseEngine(config);
   const presets = presetsOf(layers);
   const names = presets.map(({ name }) => name);
+  const commands = parseCommandRules(config.commands, around);
   return {
     command: options.command,
     cwd: around.cwd,
@@ -55,13 +56,14 @@ export function composeRequest(options: SandboxOptions, loaded: LoadedConfig, ar
         stateDirectory: around.state,
         configFiles: loaded.files,
         installation: installationParts(around.native),
+        scripts: commands.flatMap((command) => (command.kind === "script" ? [command.script] : [])),
       }),
     ],
     git: {
       mode: names.includes("@git-strict") ? "strict" : names.includes("@git") ? "on" : "off",
       layer: "default",
     },
-    commands: parseCommandRules(config.commands, around),
+    commands,
     variables: chooseVariables(config, { env, uid, nesting, docker: options.docker === true }),
     path: env["PATH"] ?? "",
     nesting,

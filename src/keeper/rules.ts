@@ -55,6 +55,8 @@ export function ownRules(
     readonly stateDirectory: string;
     readonly configFiles: readonly string[];
     readonly installation: readonly string[];
+    /** Scripts that stand in for commands. */
+    readonly scripts: readonly string[];
   },
 ): readonly Rule[] {
   const directory = { kind: "directory" } as const;
@@ -70,6 +72,6 @@ export function ownRules(
     { ...rule(`${from.cwd}/.podbot`), placeholder: directory },
     { ...rule(places.configDirectory), placeholder: directory },
     { ...rule(places.stateDirectory), placeholder: directory },
-    ...[...places.configFiles, ...places.installation].map(rule),
+    ...[...places.configFiles, ...places.installation, ...places.scripts].map(rule),
   ];
 }

@@ -13,16 +13,7 @@ export interface Finding {
 }
 
 /** Options without which the wall is not built. */
-const neededOptions = [
-  "--bind-fd",
-  "--ro-bind-fd",
-  "--args",
-  "--json-status-fd",
-  "--disable-userns",
-  "--perms",
-  "--chmod",
-  "--remount-ro",
-];
+const neededOptions = ["--bind-fd", "--ro-bind-fd", "--args", "--disable-userns", "--perms", "--chmod", "--remount-ro"];
 
 /** Looks at this machine by trying, not by version numbers. */
 export function diagnose(path: string): readonly Finding[] {

@@ -15,8 +15,8 @@ export function detectSandbox(): Inside | null {
   try {
     const mounts = readFileSync("/proc/self/mountinfo", "utf8");
     if (!mounts.split("\n").some((line) => / \/run\/podbot ro[ ,]/.test(line))) return null;
-    const { sandbox, wall, root, network } = JSON.parse(readFileSync("/run/podbot/sandbox.json", "utf8"));
-    return sandbox === "podbot" ? { wall, root, network } : null;
+    const { inside, wall, root, network } = JSON.parse(readFileSync("/run/podbot/sandbox.json", "utf8"));
+    return inside === true ? { wall, root, network } : null;
   } catch {
     return null;
   }

@@ -114,7 +114,9 @@ function holdAncestors(ground: Ground, survey: Survey, from: string, path: strin
   for (const directory of directoriesBetween(from, path)) {
     if (ground.territory.has(directory)) continue;
     const identity = survey.nodes[directory]?.identity ?? null;
-    ground.operations.push(bind(directory, directory, "rw", identity, `cannot be renamed, for ${why}`));
+    ground.operations.push(
+      bind(directory, directory, "rw", identity, `cannot be renamed: it holds ${path}, protected by ${why}`),
+    );
     ground.territory.set(directory, "rw");
   }
 }

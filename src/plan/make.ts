@@ -49,7 +49,7 @@ function ownCorner(request: Request, survey: Survey, wrapping: Wrapping): readon
   const why = "Podbot's own corner";
   const native = (program: string, target: string): Operation =>
     bind(program, target, "ro", survey.nodes[program]?.identity ?? null, why);
-  const sign = { sandbox: "podbot", wall: "bubblewrap", root: request.root, network: request.network.mode };
+  const sign = { inside: true, wall: "bubblewrap", root: request.root, network: request.network.mode };
   const podbot = `${corner}/bin/podbot`;
   return [
     { kind: "tmpfs", target: corner, mode: 0o755, why },

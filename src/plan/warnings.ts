@@ -14,6 +14,7 @@ export function findWarnings(
   return [
     ...hardLinks(survey, ground),
     ...rulesWithoutEffect(verdicts),
+    ...emptyExcludes(request, survey),
     ...replaceableLinks(survey, ground, verdicts).map(
       (path) => `${path} is a link: what it leads to is protected, but the link itself can be replaced inside.`,
     ),
@@ -48,6 +49,15 @@ function rulesWithoutEffect(verdicts: readonly Verdict[]): readonly string[] {
       .filter((loser) => loser.layer === "flag" && compareAccess(loser.access, rule.access) > 0)
       .map((loser) => `${describeRule(loser)} has no effect on ${path}: ${describeRule(rule)} holds.`),
   );
+}
+
+/** A rule that was meant to hide something and hides nothing may be misspelt. */
+function emptyExcludes(request: Request, survey: Survey): readonly string[] {
+  return request.rules
+    .filter(
+      ({ access, layer, pattern }) => access === "exclude" && layer !== "default" && !survey.matches[pattern]?.length,
+    )
+    .map((rule) => `${describeRule(rule)} hides nothing: there is no such path.`);
 }
 
 /** Nothing can be mounted on a link, so one in a writable directory cannot be held. */

@@ -15,6 +15,10 @@ export interface GitLayout {
   readonly pointsBack: boolean;
   /** Git directories of submodules, below `modules/`. */
   readonly modules: readonly string[];
+  /** Directories of all linked worktrees, below `worktrees/`. */
+  readonly worktrees: readonly string[];
+  /** Files that the configuration includes. */
+  readonly included: readonly string[];
   /** Hook directories that the configuration names (`core.hooksPath`), as husky does. */
   readonly hookDirectories: readonly string[];
   /** The branch that HEAD names, or null when it is detached. */
@@ -40,13 +44,25 @@ const samePlace: Placeholder = { kind: "file", content: ".\n" };
 
 /** The rules by which `@git` and `@git-strict` keep what git executes or obeys. */
 export function gitRules(layout: GitLayout, cwd: string, strict: boolean): readonly GitRule[] {
-  const places = [...new Set([layout.commonDir, layout.gitDir, ...layout.modules])];
+  const { commonDir, gitDir, entry, modules, worktrees, included, hookDirectories } = layout;
+  const places = [...new Set([commonDir, gitDir])];
   return [
     ...places.filter((place) => reachesOut(place, layout, cwd)).map((path): GitRule => ({ access: "rw", path })),
-    ...(layout.entry.kind === "file" ? [{ access: "ro" as const, path: layout.entry.path }] : []),
-    ...places.flatMap((place) => obeyed(place)),
-    ...layout.hookDirectories.map((path): GitRule => ({ access: "ro", path, placeholder: directory })),
+    ...(entry.kind === "file" ? [{ access: "ro" as const, path: entry.path }] : []),
+    ...[...new Set([commonDir, ...modules])].flatMap((place) => obeyed(place)),
+    ...[...new Set([...places.slice(1), ...worktrees])].flatMap((place) => obeyedByWorktree(place)),
+    ...included.map((path): GitRule => ({ access: "ro", path, placeholder: emptyFile })),
+    ...hookDirectories.map((path): GitRule => ({ access: "ro", path, placeholder: directory })),
     ...(strict ? strictRules(layout) : []),
+  ];
+}
+
+/** A linked worktree has hooks and configuration in common with the others; where that lies, and what it adds, is its own. */
+function obeyedByWorktree(place: string): readonly GitRule[] {
+  return [
+    { access: "ro", path: `${place}/commondir`, placeholder: { kind: "file", content: "../..\n" } },
+    { access: "ro", path: `${place}/config.worktree`, placeholder: emptyFile },
+    { access: "ro", path: `${place}/gitdir` },
   ];
 }
 

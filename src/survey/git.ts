@@ -9,30 +9,34 @@ import { kindOf, type Reader, statOf } from "./reader.ts";
 const mostEntries = 2_000;
 
 /** The repository around a directory, found as git finds it: upwards. */
-export function findGit(cwd: string, strict: boolean, reader: Reader): GitLayout | null {
+export function findGit(cwd: string, home: string, strict: boolean, reader: Reader): GitLayout | null {
   for (let at = cwd; ; at = parentOf(at)) {
-    const layout = layoutAt(at, strict, reader);
+    const layout = layoutAt(at, home, strict, reader);
     if (layout !== null || at === "/") return layout;
   }
 }
 
-function layoutAt(root: string, strict: boolean, reader: Reader): GitLayout | null {
-  const path = join(root, ".git");
-  const stats = statOf(path);
-  if (stats === null) return null;
-  const kind = kindOf(stats);
+function layoutAt(root: string, home: string, strict: boolean, reader: Reader): GitLayout | null {
+  const dotGit = join(root, ".git");
+  const stats = statOf(dotGit);
+  // A bare repository is its own git directory.
+  const path = stats === null ? root : dotGit;
+  const kind = stats === null ? "directory" : kindOf(stats);
   const gitDir = kind === "file" ? pointedTo(path, root, reader) : reader.resolve(path);
   if (gitDir === null || (kind !== "file" && kind !== "directory" && kind !== "link")) return null;
   const commonDir = commonOf(gitDir, reader);
   if (commonDir === null) return null;
   const modules = submodules(join(commonDir, "modules"), 0);
+  const settings = readSettings(root, home, [commonDir, gitDir, ...modules], reader);
   return {
     entry: { path, kind },
     gitDir,
     commonDir,
     pointsBack: pointsBack(path, root, gitDir, commonDir, reader),
     modules,
-    hookDirectories: hookDirectories(root, [commonDir, gitDir, ...modules], reader),
+    worktrees: childDirectories(join(commonDir, "worktrees")),
+    included: settings.included,
+    hookDirectories: settings.hookDirectories,
     branch: /^ref: (.+)$/m.exec(textOf(join(gitDir, "HEAD")))?.[1]?.trim() ?? null,
     heads: strict ? looseHeads(commonDir) : [],
   };
@@ -59,8 +63,8 @@ function pointsBack(entry: string, root: string, gitDir: string, commonDir: stri
   if (back !== "" && gitDir.startsWith(`${commonDir}/worktrees/`)) {
     return reader.resolve(resolve(gitDir, back)) === reader.resolve(entry);
   }
-  const worktree = settingOf(textOf(join(gitDir, "config")), "worktree");
-  return worktree !== null && reader.resolve(resolve(gitDir, worktree)) === root;
+  const worktree = settingsOf(textOf(join(gitDir, "config")), "core", "worktree").at(-1);
+  return worktree !== undefined && reader.resolve(resolve(gitDir, worktree)) === root;
 }
 
 /** Submodules may hold submodules: `modules/a/modules/b`, and names may hold slashes: `modules/libs/a`. */
@@ -80,30 +84,55 @@ function childDirectories(directory: string): readonly string[] {
     .sort();
 }
 
-function hookDirectories(root: string, places: readonly string[], reader: Reader): readonly string[] {
-  const found = places.flatMap((place) => {
-    const written =
-      settingOf(textOf(join(place, "config.worktree")), "hookspath") ??
-      settingOf(textOf(join(place, "config")), "hookspath");
-    // git runs hooks at the top of the worktree, so that is what a relative path means.
-    return written === null || written.startsWith("~") ? [] : [resolve(root, written)];
-  });
-  return [...new Set(found.map((path) => reader.resolve(path) ?? path))];
-}
-
-/** A key of `[core]`, as git's own writer spells it; the last one holds. */
-function settingOf(config: string, key: string): string | null {
-  let section = "";
-  let value: string | null = null;
-  for (const line of config.split("\n")) {
-    const header = /^\s*\[\s*([^\]"\s]+)/.exec(line);
-    if (header) section = (header[1] as string).toLowerCase();
-    const pair = /^\s*(?:\[[^\]]*\])?\s*([A-Za-z][A-Za-z0-9-]*)\s*=\s*(.*?)\s*$/.exec(line);
-    if (section === "core" && pair && (pair[1] as string).toLowerCase() === key) {
-      value = (pair[2] as string).replace(/^"(.*)"$/, "$1");
+/** What configuration files lead to: hooks elsewhere, and further files. */
+function readSettings(
+  root: string,
+  home: string,
+  places: readonly string[],
+  reader: Reader,
+): Pick<GitLayout, "included" | "hookDirectories"> {
+  const files = [
+    ...new Set(places.flatMap((place) => [join(place, "config"), join(place, "config.worktree")])),
+    join(home, ".gitconfig"),
+    join(home, ".config/git/config"),
+  ];
+  const included: string[] = [];
+  const hooks: string[] = [];
+  for (const file of files) {
+    const text = textOf(file);
+    // git runs hooks at the top of the worktree, so that is what a relative path means there.
+    for (const written of settingsOf(text, "core", "hookspath"))
+      hooks.push(...withParents(fromHome(written, root, home)));
+    for (const section of ["include", "includeif"]) {
+      for (const written of settingsOf(text, section, "path")) included.push(fromHome(written, parentOf(file), home));
     }
   }
-  return value;
+  const resolved = (paths: readonly string[]) => [...new Set(paths.map((path) => reader.resolve(path) ?? path))];
+  return { included: resolved(included), hookDirectories: resolved(hooks) };
+}
+
+function fromHome(written: string, from: string, home: string): string {
+  return written.startsWith("~/") ? join(home, written.slice(2)) : resolve(from, written);
+}
+
+/** husky's `.husky/_` does nothing but call what lies beside it. */
+function withParents(directory: string): readonly string[] {
+  return directory.endsWith("/.husky/_") ? [parentOf(directory)] : [directory];
+}
+
+/** The values of a key, as git's own writer spells it, in every section of a name (with or without a subsection). */
+function settingsOf(config: string, section: string, key: string): readonly string[] {
+  const values: string[] = [];
+  let at = "";
+  for (const line of config.split("\n")) {
+    const header = /^\s*\[\s*([^\]"\s]+)/.exec(line);
+    if (header) at = (header[1] as string).toLowerCase();
+    const pair = /^\s*(?:\[[^\]]*\])?\s*([A-Za-z][A-Za-z0-9-]*)\s*=\s*(.*?)\s*$/.exec(line);
+    if (at === section && pair && (pair[1] as string).toLowerCase() === key) {
+      values.push((pair[2] as string).replace(/^"(.*)"$/, "$1"));
+    }
+  }
+  return values;
 }
 
 function looseHeads(commonDir: string): readonly string[] {

@@ -104,6 +104,17 @@ exec "$PODBOT_REAL" "$@"
     ).toBe("piped\n");
   });
 
+  test("keeps its script, even where the workspace is writable", async () => {
+    const world = newWorld();
+    tool(world);
+    const script = world.file("home/project/wrapper.sh", wrapper, 0o755);
+    const flags = ["--cmd", "tool=wrapper.sh"];
+    expect(
+      (await world.inside("echo 'echo evil' > wrapper.sh || mv wrapper.sh w || rm -f wrapper.sh", ...flags)).status,
+    ).not.toBe(0);
+    expect(readFileSync(script, "utf8")).toBe(wrapper);
+  });
+
   test("works for a Node program that finds its parts by relative paths, as npm does", async () => {
     const world = newWorld();
     world.file("home/lib/pkg/package.json", '{"type":"commonjs"}');
@@ -162,7 +173,7 @@ describe("podbot check", () => {
       "node=false",
     );
     expect(status).toBe(0);
-    expect(stdout).toBe('inside sandbox\n{"sandbox":"podbot","wall":"bubblewrap","root":"host","network":"none"}\n');
+    expect(stdout).toBe('inside sandbox\n{"inside":true,"wall":"bubblewrap","root":"host","network":"none"}\n');
     expect(
       (await world.inside(`${process.execPath} ${join(import.meta.dirname, "../../dist/podbot.cjs")} check`)).stdout,
     ).toBe("inside sandbox\n");

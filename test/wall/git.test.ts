@@ -97,7 +97,36 @@ describe("in a repository", () => {
     expect(existsSync(join(world.project, ".husky"))).toBe(false);
     world.file("home/project/.husky/_/pre-commit", "mine\n");
     expect((await world.inside("echo evil > .husky/_/pre-commit || mv .husky h")).status).not.toBe(0);
-    expect((await world.inside("echo ok > .husky/other")).status).toBe(0);
+  });
+
+  test("hooks that are called by the hooks, as husky has it, and files that the configuration includes", async () => {
+    const world = newWorld().repository();
+    world.git("config", "core.hooksPath", ".husky/_");
+    world.git("config", "include.path", "../shared.gitconfig");
+    world.file("home/project/.husky/pre-commit", "mine\n");
+    world.file("home/project/shared.gitconfig", "[core]\n");
+    for (const attack of ["echo evil > .husky/pre-commit", "echo evil > shared.gitconfig", "rm -f shared.gitconfig"]) {
+      expect((await world.inside(attack)).status, attack).not.toBe(0);
+    }
+  });
+
+  test("linked worktrees elsewhere cannot be turned against the owner", async () => {
+    const world = newWorld().repository();
+    world.git("worktree", "add", "-q", join(world.home, "other"), "-b", "other");
+    const own = join(world.project, ".git/worktrees/other");
+    const attacks = [
+      "echo /tmp/evil > .git/worktrees/other/commondir",
+      "echo x > .git/worktrees/other/config.worktree",
+      "mv .git/worktrees/other .git/worktrees/o",
+    ];
+    for (const attack of attacks) await expectUnchanged(world, own, attack);
+    expect(existsSync(own)).toBe(true);
+  });
+
+  test("which is bare is protected the same way", async () => {
+    const world = newWorld();
+    world.git("init", "-q", "--bare", ".");
+    for (const attack of attacks(".").slice(0, 10)) await expectUnchanged(world, world.project, attack);
   });
 
   test("submodules are protected like the repository itself", async () => {
@@ -140,7 +169,7 @@ describe("in a linked worktree", () => {
     const main = join(world.project, ".git");
     for (const attack of attacks(main)) await expectUnchanged(world, main, attack, ...flags);
     const own = join(main, "worktrees/worktree");
-    for (const attack of attacks(own)) await expectUnchanged(world, own, attack, ...flags);
+    for (const attack of attacks(own).slice(8)) await expectUnchanged(world, own, attack, ...flags);
     expect((await world.inside("rm -f .git; echo 'gitdir: /tmp/evil' > .git", ...flags)).status).not.toBe(0);
     expect(readFileSync(join(worktree, ".git"), "utf8")).toContain(own);
   });

@@ -93,6 +93,40 @@ describe("privileges", () => {
   });
 });
 
+describe("set-user-ID programs", () => {
+  test("cannot be left behind, by any call", async () => {
+    const world = newWorld();
+    const python = `import os
+for make in (lambda: os.chmod("a", 0o4755), lambda: os.open("b", os.O_CREAT | os.O_WRONLY, 0o4755), lambda: os.mknod("c", 0o104755)):
+    try: make(); print("made")
+    except OSError as error: print(error.errno)`;
+    const attempt = `umask 0; touch a; chmod 644 a; python3 -c '${python}'`;
+    expect((await world.inside(attempt)).stdout).toBe("1\n1\n1\n");
+    expect(world.outside("find . -perm -4000").stdout).toBe("");
+    expect(world.outside(attempt).stdout).toBe("made\nmade\nmade\n");
+  });
+});
+
+describe("standard descriptors", () => {
+  test("may not be directories: all below one would be open, masks or not", async () => {
+    const world = newWorld();
+    world.file("home/.netrc", "SECRET\n");
+    const home = openSync(world.home, "r");
+    const child = world.spawn(["sandbox", "--", "cat", "/proc/self/fd/0/.netrc"], { stdio: [home, "pipe", "pipe"] });
+    let said = "";
+    for (const stream of [child.stdout, child.stderr]) {
+      stream?.on("data", (chunk: Buffer) => {
+        said += chunk.toString();
+      });
+    }
+    const [code] = await once(child, "close");
+    closeSync(home);
+    expect(code).toBe(2);
+    expect(said).not.toContain("SECRET");
+    expect(said).toContain("standard input is a directory");
+  });
+});
+
 describe("inherited descriptors", () => {
   test("are closed, though a shell outside would have passed them on", async () => {
     const world = newWorld();

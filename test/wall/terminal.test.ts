@@ -96,6 +96,8 @@ describe("in a terminal", () => {
     screen.type("echo between");
     await screen.sees(/^between$/m);
     screen.type("fg");
+    // bash names the job again when it has handed it the terminal.
+    await screen.sees(/^\$ fg\n.*sandbox -- sh/m);
     screen.type("echoed");
     await screen.sees(/^echoed$/m);
     screen.press("C-d");
@@ -111,7 +113,7 @@ describe("in a terminal", () => {
     screen.type("sleep 300");
     screen.press("C-z");
     await screen.sees(/Stopped/);
-    screen.type("jobs; kill %1; echo done");
+    screen.type("kill -9 %1; wait; echo done");
     await screen.sees(/^done$/m);
     screen.type("exit 5");
     screen.type("echo status=$?");

@@ -65,7 +65,9 @@ function assign(variable: Variable): string {
 function inLines(words: readonly string[]): readonly string[] {
   const lines: string[][] = [];
   for (const word of words) {
-    if (word.startsWith("--") && lines.at(-1)?.[0] !== "--perms") lines.push([]);
+    // `--perms MODE` is said of the option that follows.
+    const said = lines.at(-1);
+    if (word.startsWith("--") && !(said?.[0] === "--perms" && said.length === 2)) lines.push([]);
     lines.at(-1)?.push(quote(word));
   }
   return lines.map((line) => line.join(" "));

@@ -1,4 +1,4 @@
-import { mkdirSync } from "node:fs";
+import { fstatSync, mkdirSync } from "node:fs";
 import { FilesystemError, WallError } from "../../errors.ts";
 import { thisHost } from "../../machine/host.ts";
 import type { NativePrograms } from "../../machine/programs.ts";
@@ -39,6 +39,7 @@ export class BubblewrapWall implements Wall {
   async run(plan: Plan, birth: Birth, stdio: Stdio): Promise<Exit> {
     const { bwrap, native, heldDirectory } = this.#options;
     refuseWritableWall(plan, [bwrap, native.launch]);
+    refuseDirectories(stdio);
     const gaps = await this.check(plan);
     if (gaps.length > 0) throw gapError(gaps);
     makeKept(plan);
@@ -98,6 +99,16 @@ function refuseWritableWall(plan: Plan, programs: readonly string[]): void {
       details: { program },
     });
   }
+}
+
+/** A descriptor of a directory leads to all below it, past every mount. */
+function refuseDirectories(stdio: Stdio): void {
+  const at = stdio.findIndex((descriptor) => fstatSync(descriptor).isDirectory());
+  if (at < 0) return;
+  const name = ["standard input", "standard output", "standard error"][at];
+  throw new WallError("PATH_REFUSED", `The command's ${name} is a directory, through which it would reach all below.`, {
+    hint: "Redirect it from a file, a pipe or /dev/null.",
+  });
 }
 
 function makeKept(plan: Plan): void {
