@@ -1,6 +1,8 @@
 /*
- * podbot-enter [--isolate-abstract] STDERR_FD -- COMMAND [ARGUMENT…] — the first program inside the wall. It puts
- * the caller's stderr in place, drops what bubblewrap needed and the command must not have, and becomes the command.
+ * podbot-enter [--isolate | --isolate-abstract] STDERR_FD -- COMMAND [ARGUMENT…] — the first program inside the wall.
+ * It puts the caller's stderr in place, drops what bubblewrap needed and the command must not have, and becomes the
+ * command. --isolate keeps signals inside as well as the kernel can; --isolate-abstract also keeps abstract sockets
+ * apart, or fails.
  *
  * Until then, descriptor 2 is where complaints go. STDERR_FD 2 means that it is the caller's stderr already, as in
  * a script that a person pastes into a shell.
@@ -81,18 +83,36 @@ static _Noreturn void fail_landlock(int error) {
     exit(FAILED);
 }
 
+/* Returns false, with errno, where the kernel knows no scopes. */
+static bool restrict_scope(uint64_t scope) {
+    long version = syscall(CREATE_RULESET, NULL, 0, ASK_VERSION);
+    if (version < 0) return false;
+    errno = EOPNOTSUPP;
+    if (version < FIRST_VERSION_WITH_SCOPES) return false;
+
+    struct ruleset rules = {.scoped = scope};
+    long ruleset = syscall(CREATE_RULESET, &rules, sizeof rules, 0);
+    if (ruleset < 0) return false;
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return false;
+    if (syscall(RESTRICT_SELF, ruleset, 0) != 0) return false;
+    close((int)ruleset);
+    return true;
+}
+
+/*
+ * A process group reaches across the wall: kill(0, …) would signal whoever started us. Landlock stops that; where
+ * there is no terminal to share, a group of our own does so too, on any kernel.
+ */
+static void isolate_signals(void) {
+    int terminal = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (terminal < 0) setpgid(0, 0);
+    else close(terminal);
+    restrict_scope(SCOPE_SIGNAL);
+}
+
 /* Abstract sockets have no path that a mount could hide: with the host's network, only Landlock stops them. */
 static void isolate_abstract_sockets(void) {
-    long version = syscall(CREATE_RULESET, NULL, 0, ASK_VERSION);
-    if (version < 0) fail_landlock(errno);
-    if (version < FIRST_VERSION_WITH_SCOPES) fail_landlock(EOPNOTSUPP);
-
-    struct ruleset rules = {.scoped = SCOPE_ABSTRACT_UNIX_SOCKET | SCOPE_SIGNAL};
-    long ruleset = syscall(CREATE_RULESET, &rules, sizeof rules, 0);
-    if (ruleset < 0) fail_landlock(errno);
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) fail_landlock(errno);
-    if (syscall(RESTRICT_SELF, ruleset, 0) != 0) fail_landlock(errno);
-    close((int)ruleset);
+    if (!restrict_scope(SCOPE_ABSTRACT_UNIX_SOCKET)) fail_landlock(errno);
 }
 
 /* Tries one directory of PATH; an empty one means the working directory. Returns the error number. */
@@ -127,17 +147,19 @@ static int become_command(char **command) {
 
 int main(int argc, char **argv) {
     char **word = argv + (argc > 0);
-    bool isolate = *word != NULL && strcmp(*word, "--isolate-abstract") == 0;
+    bool isolate_abstract = *word != NULL && strcmp(*word, "--isolate-abstract") == 0;
+    bool isolate = isolate_abstract || (*word != NULL && strcmp(*word, "--isolate") == 0);
     if (isolate) word++;
 
     int stderr_fd;
     if (word[0] == NULL || !parse_number(word[0], &stderr_fd) || stderr_fd < STDERR_FILENO || word[1] == NULL ||
         strcmp(word[1], "--") != 0 || word[2] == NULL) {
-        fail(STDERR_FILENO, "usage: podbot-enter [--isolate-abstract] STDERR_FD -- COMMAND [ARGUMENT...]");
+        fail(STDERR_FILENO, "usage: podbot-enter [--isolate | --isolate-abstract] STDERR_FD -- COMMAND [ARGUMENT...]");
     }
     put_stderr_in_place(stderr_fd);
     reset_signals();
-    if (isolate) isolate_abstract_sockets();
+    if (isolate) isolate_signals();
+    if (isolate_abstract) isolate_abstract_sockets();
     say_ready(stderr_fd);
 
     int error = become_command(word + 2);

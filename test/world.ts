@@ -86,7 +86,7 @@ export class World {
   /** The real program, in this process, on files as its descriptors. */
   async podbot(
     words: readonly string[],
-    options: Partial<Pick<Io, "cwd" | "env" | "onSignal">> = {},
+    options: Partial<Pick<Io, "cwd" | "cwdIdentity" | "env" | "onSignal">> = {},
   ): Promise<Outcome> {
     const out = join(this.directory, "stdout");
     const err = join(this.directory, "stderr");

@@ -1,4 +1,4 @@
-import { writeSync } from "node:fs";
+import { statSync, writeSync } from "node:fs";
 import type { Signal } from "../wall/wall.ts";
 import type { Output } from "./io.ts";
 import { main } from "./main.ts";
@@ -27,12 +27,18 @@ function writeAll(descriptor: number, bytes: Buffer): void {
   }
 }
 
+// SIGUSR1 would open Node's debugger to whoever can connect to it, and processes of one group can send it.
+process.on("SIGUSR1", () => {});
+
+const here = statSync(".");
+
 void main(process.argv.slice(2), {
   stdout: output(1),
   stderr: output(2),
   descriptors: [0, 1, 2],
   env: { ...process.env },
   cwd: process.cwd(),
+  cwdIdentity: `${here.dev}:${here.ino}`,
   onSignal: (listener) => {
     const handlers = signals.map((signal) => [signal, () => listener(signal)] as const);
     for (const [signal, handler] of handlers) process.on(signal, handler);

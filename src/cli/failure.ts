@@ -8,7 +8,7 @@ export function reportFailure(error: unknown, io: Io, json: boolean): number {
   const failure = error instanceof PodbotError ? error : defect(error);
   if (json) {
     const { code, message, hint, details } = failure;
-    io.stderr.write(`${JSON.stringify({ error: { code, message, hint, details } })}\n`);
+    io.stderr.write(`${visible(JSON.stringify({ error: { code, message, hint, details } }), "\\u00")}\n`);
     return failure.exitStatus;
   }
   const paint = painter(io.stderr, io.env);

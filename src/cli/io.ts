@@ -8,6 +8,8 @@ export interface Io {
   readonly descriptors: Stdio;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly cwd: string;
+  /** Device and inode of the directory that the process stands in: `dev:ino`. */
+  readonly cwdIdentity?: string;
   readonly onSignal: (listener: (signal: Signal) => void) => () => void;
   /** Milliseconds since the epoch. */
   readonly now: () => number;

@@ -3,6 +3,7 @@ import { resolve } from "node:path";
 import type { PartialConfig } from "../config/types.ts";
 import { UsageError } from "../errors.ts";
 import { type PlannedSandbox, planSandbox } from "../keeper/sandbox.ts";
+import type { Operation } from "../plan/plan.ts";
 import type { Exit } from "../wall/wall.ts";
 import { allValues, lastValue, type Parsed } from "./command.ts";
 import { explain } from "./explain.ts";
@@ -23,6 +24,7 @@ export async function run(parsed: Parsed, io: Io): Promise<number> {
   const planned = await planSandbox({
     command: [program, ...args],
     cwd: resolve(io.cwd, lastValue(parsed, "cwd") ?? "."),
+    ...(io.cwdIdentity === undefined || lastValue(parsed, "cwd") !== undefined ? {} : { cwdIdentity: io.cwdIdentity }),
     env: io.env,
     config: overrides(parsed),
     docker: parsed.switches.has("docker"),
@@ -132,15 +134,26 @@ function warn(warnings: readonly string[], io: Io): void {
 /** What the wall could not prevent, the owner is at least told. */
 function appeared({ plan }: PlannedSandbox): readonly string[] {
   const created = plan.watched.filter((path) => existsSync(path));
+  const swapped = plan.operations.filter((operation) => operation.kind === "bind" && isSwapped(operation));
   const replaced = Object.entries(plan.links).filter(([path, to]) => leadsTo(path) !== to);
   return [
     ...created.map(
       (path) => `${path} was created during the run; a rule would have protected it, had it existed. Review it.`,
     ),
+    ...swapped.map(
+      ({ target }) => `${target} was replaced outside during the run; from then on it was not protected. Review it.`,
+    ),
     ...replaced.map(
       ([path]) => `${path} was a link to something protected and was replaced during the run. Review it.`,
     ),
   ];
+}
+
+/** A mount is lost when its place is taken by another file, as programs do that write by renaming. */
+function isSwapped({ source, target, access, identity }: Extract<Operation, { kind: "bind" }>): boolean {
+  if (access !== "ro" || source !== target || identity === null) return false;
+  const stats = lstatSync(target, { throwIfNoEntry: false });
+  return stats === undefined || `${stats.dev}:${stats.ino}` !== identity;
 }
 
 function leadsTo(path: string): string | null {

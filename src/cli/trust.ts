@@ -24,7 +24,7 @@ export async function run(parsed: Parsed, io: Io): Promise<number> {
     return 0;
   }
   const cwd = realpathSync(resolve(io.cwd, lastValue(parsed, "cwd") ?? "."));
-  const { project } = await loadConfig({ cwd, ...place, acceptProject: true });
+  const { project, layers } = await loadConfig({ cwd, ...place, acceptProject: true });
   if (project === undefined) {
     throw new ConfigError("CONFIG_NOT_FOUND", `There is no .podbot/config.* in ${cwd}.`, {
       hint: "Go to the project's directory, or name it with -C.",
@@ -36,7 +36,14 @@ export async function run(parsed: Parsed, io: Io): Promise<number> {
     return 0;
   }
   const { file, hash } = await trustProject(project.file, { ...place, hash: project.hash });
-  const asks = project.widenings.map(({ key, value, why }) => `  ${key} = ${JSON.stringify(value)}: ${why}\n`).join("");
+  const filesystem = layers.find(({ name }) => name === "project")?.value.filesystem;
+  const paths = (["rw", "ro"] as const).flatMap((access) =>
+    (filesystem?.[access] ?? []).map((path) => `  filesystem.${access}: ${path}\n`),
+  );
+  const asks = [
+    ...project.widenings.map(({ key, value, why }) => `  ${key} = ${JSON.stringify(value)}: ${why}\n`),
+    ...paths,
+  ].join("");
   print(
     { file, hash, widenings: project.widenings },
     `Trusted as it is now: ${file}\n${asks === "" ? "" : `It asks for:\n${asks}`}Any change to it needs this again.\n`,

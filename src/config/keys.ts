@@ -277,11 +277,12 @@ export const keys: readonly KeyEntry[] = Object.entries(table).map(([name, key])
 const protectingPreset = /^@(?:base|git|git-strict|lint\/.+)$/;
 
 /**
- * A rule where there was none restricts, and so does blocking. Anything else that takes a restriction's place may be
- * weaker than it: a script can do whatever its author likes with the command.
+ * Blocking restricts, and so does a preset where there was no rule. What takes a restriction's place may be weaker
+ * than it, and a script is a file that is shown to programs inside, wherever it lies.
  */
 function loosensCommand(rule: CommandRule, below: CommandRule | undefined): boolean {
-  return rule !== below && rule !== false && below !== undefined && below !== true;
+  if (rule === below || rule === false) return false;
+  return (typeof rule === "string" && !rule.startsWith("@")) || (below !== undefined && below !== true);
 }
 
 /** Saying what already holds asks for nothing. */

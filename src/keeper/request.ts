@@ -8,13 +8,15 @@ import type { Inside } from "../machine/inside.ts";
 import { installationParts, type NativePrograms } from "../machine/programs.ts";
 import type { Request } from "../plan/request.ts";
 import { parseCommandRules } from "../policy/commands.ts";
-import { collectRules, ownRules, presetsOf } from "./rules.ts";
+import { collectRules, elsewhereRules, ownRules, presetsOf } from "./rules.ts";
 import { chooseVariables } from "./variables.ts";
 
 /** What to run, and from where. Everything else comes from the configuration. */
 export interface SandboxOptions {
   readonly command: readonly [string, ...string[]];
   readonly cwd: string;
+  /** Device and inode of the directory that is meant by `cwd`, where the caller knows them: `dev:ino`. */
+  readonly cwdIdentity?: string;
   readonly env: Readonly<Record<string, string | undefined>>;
   /** A configuration file instead of the project's own; trusted. */
   readonly configFile?: string;
@@ -30,6 +32,8 @@ export interface Surroundings {
   readonly cwd: string;
   /** Podbot's state directory. */
   readonly state: string;
+  /** Where claims on held names are recorded. */
+  readonly held: string;
   readonly native: NativePrograms;
 }
 
@@ -38,7 +42,7 @@ export function composeRequest(options: SandboxOptions, loaded: LoadedConfig, ar
   const { config, layers } = loaded;
   const { root, nesting } = config.sandbox;
   const { env } = options;
-  const { uid } = thisHost();
+  const { uid, systemHome } = thisHost();
   refuseEngine(config);
   const presets = presetsOf(layers);
   const names = presets.map(({ name }) => name);
@@ -51,9 +55,10 @@ export function composeRequest(options: SandboxOptions, loaded: LoadedConfig, ar
     network: { mode: config.network.mode, origin: originOf(loaded, "network.mode") },
     rules: [
       ...collectRules(layers, presets, root, around),
+      ...(names.includes("@base") && root === "host" ? elsewhereRules(around, systemHome, env) : []),
       ...ownRules(around, {
         configDirectory: globalConfigDir(env, around.home),
-        stateDirectory: around.state,
+        stateDirectories: [around.state, around.held],
         configFiles: loaded.files,
         installation: installationParts(around.native),
         scripts: commands.flatMap((command) => (command.kind === "script" ? [command.script] : [])),
@@ -72,6 +77,7 @@ export function composeRequest(options: SandboxOptions, loaded: LoadedConfig, ar
     native: around.native,
     graceMs: config.sandbox.grace_seconds * 1_000,
     acceptedGaps: config.sandbox.accept_gaps,
+    uid,
   };
 }
 

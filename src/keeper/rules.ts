@@ -1,4 +1,5 @@
 import type { Layer } from "../config/types.ts";
+import { credentialStores, relocatedStores } from "../policy/credentials.ts";
 import { checkGlob } from "../policy/glob.ts";
 import { expandPath, type Standpoint } from "../policy/paths.ts";
 import { choosePresets, type Preset } from "../policy/presets.ts";
@@ -25,7 +26,7 @@ export function presetsOf(layers: readonly Layer[]): readonly Preset[] {
 function presetRules(preset: Preset, root: "host" | "minimal", from: Standpoint): readonly Rule[] {
   return preset.entries
     .filter(({ path }) => root === "host" || !path.startsWith("~"))
-    .map(({ access, path, own }) => ({
+    .map(({ access, path, own, guard }) => ({
       access,
       pattern: expandPath(path, from),
       written: path,
@@ -33,6 +34,7 @@ function presetRules(preset: Preset, root: "host" | "minimal", from: Standpoint)
       origin: `preset ${preset.name}`,
       trusted: true,
       ...(own === undefined ? {} : { own }),
+      ...(guard === undefined ? {} : { guard }),
     }));
 }
 
@@ -47,12 +49,36 @@ function layerRules({ name, source, trusted, value }: Layer, from: Standpoint): 
   );
 }
 
+/** Stores of the same user that lie elsewhere: in the home that the system knows, or where a variable says. */
+export function elsewhereRules(
+  from: Standpoint,
+  systemHome: string,
+  env: Readonly<Record<string, string | undefined>>,
+): readonly Rule[] {
+  const hidden = (pattern: string, written: string): Rule => ({
+    access: "exclude",
+    pattern,
+    written,
+    layer: "default",
+    origin: "preset @base",
+    trusted: true,
+  });
+  const relocated = Object.entries(relocatedStores).flatMap(([name, places]) =>
+    (env[name] ?? "")
+      .split(":")
+      .filter((place) => place.startsWith("/"))
+      .flatMap((place) => places.map((path) => hidden(expandPath(place + path, from), `$${name}${path}`))),
+  );
+  if (systemHome === from.home || systemHome === "/" || !systemHome.startsWith("/")) return relocated;
+  return [...relocated, ...credentialStores.map((path) => hidden(`${systemHome}/${path}`, `${systemHome}/${path}`))];
+}
+
 /** What nothing inside may ever change, whoever asks: what Podbot itself obeys and executes outside. */
 export function ownRules(
   from: Standpoint,
   places: {
     readonly configDirectory: string;
-    readonly stateDirectory: string;
+    readonly stateDirectories: readonly string[];
     readonly configFiles: readonly string[];
     readonly installation: readonly string[];
     /** Scripts that stand in for commands. */
@@ -67,11 +93,12 @@ export function ownRules(
     layer: "podbot",
     origin: "Podbot obeys it outside",
     trusted: true,
+    guard: true,
   });
   return [
     { ...rule(`${from.cwd}/.podbot`), placeholder: directory },
     { ...rule(places.configDirectory), placeholder: directory },
-    { ...rule(places.stateDirectory), placeholder: directory },
+    ...places.stateDirectories.map((path) => ({ ...rule(path), placeholder: directory })),
     ...[...places.configFiles, ...places.installation, ...places.scripts].map(rule),
   ];
 }

@@ -3,12 +3,14 @@ import { join } from "node:path";
 import { loadConfig } from "../config/load.ts";
 import { statePath } from "../config/paths.ts";
 import type { LoadedConfig } from "../config/types.ts";
-import { FilesystemError } from "../errors.ts";
+import { FilesystemError, WallError } from "../errors.ts";
+import { thisHost } from "../machine/host.ts";
 import { detectSandbox, type Inside } from "../machine/inside.ts";
 import { findBwrap, findNativePrograms, requireLinux } from "../machine/programs.ts";
 import { makePlan } from "../plan/make.ts";
 import type { Plan } from "../plan/plan.ts";
 import { questions } from "../plan/request.ts";
+import type { Survey } from "../survey/survey.ts";
 import { takeSurvey } from "../survey/take.ts";
 import { BubblewrapWall } from "../wall/bubblewrap/wall.ts";
 import type { Birth, Exit, Stdio } from "../wall/wall.ts";
@@ -43,10 +45,12 @@ export async function planSandbox(options: SandboxOptions): Promise<PlannedSandb
     ...(options.config === undefined ? {} : { overrides: options.config }),
   });
   refuseNested(loaded.config, inside);
-  const state = stateOf(env, home, inside);
-  const request = composeRequest(options, loaded, { home, cwd, state, native });
-  const plan = makePlan(request, takeSurvey(questions(request)));
-  const wall = new BubblewrapWall({ bwrap, native, heldDirectory: join(state, "held") });
+  const { state, held } = stateOf(env, home, inside);
+  const request = composeRequest(options, loaded, { home, cwd, state, held, native });
+  const survey = takeSurvey(questions(request));
+  refuseMoved(options, survey);
+  const plan = makePlan(request, survey);
+  const wall = new BubblewrapWall({ bwrap, native, heldDirectory: held });
   return {
     plan,
     loaded,
@@ -64,9 +68,26 @@ function homeOf(env: SandboxOptions["env"]): string {
   });
 }
 
-/** Inside another sandbox the owner's state is read-only; what is kept there lives as long as the outer one. */
-function stateOf(env: SandboxOptions["env"], home: string, inside: Inside | null): string {
-  return inside === null ? statePath(env, home) : "/tmp/podbot-state";
+/**
+ * Where Podbot keeps things. Claims on held names lie where every Podbot of this user finds them, whatever HOME says.
+ * Inside another sandbox all of that is read-only; what is kept there lives as long as the outer one.
+ */
+function stateOf(
+  env: SandboxOptions["env"],
+  home: string,
+  inside: Inside | null,
+): { readonly state: string; readonly held: string } {
+  if (inside !== null) return { state: "/tmp/podbot-state", held: "/tmp/podbot-state/held" };
+  return { state: statePath(env, home), held: join(thisHost().systemHome, ".local/state/podbot/held") };
+}
+
+/** The caller stands in a directory, not in a name: whoever can rename the one must not choose the other. */
+function refuseMoved({ cwdIdentity }: SandboxOptions, { cwd, nodes }: Survey): void {
+  if (cwdIdentity === undefined || nodes[cwd]?.identity === cwdIdentity) return;
+  throw new WallError("PATH_CHANGED", `${cwd} is no longer the directory that you stand in.`, {
+    hint: "Nothing was started. Go to the directory again, and find out who moves it.",
+    details: { cwd },
+  });
 }
 
 /** Links on the way are followed once, here; what does not exist is reported by the survey. */

@@ -24,7 +24,7 @@ export function chooseVariables(config: Config, { env, uid, nesting, docker }: V
   const variables = new Map<string, Variable>();
   const add = (variable: Variable) => variables.set(variable.name, variable);
   for (const name of Object.keys(env).sort()) {
-    if (env[name] !== undefined && passes(name, patterns)) add({ name, from: "caller" });
+    if (env[name] !== undefined && isPlain(name) && passes(name, patterns)) add({ name, from: "caller" });
   }
   // Inside, `podbot` answers at once and without Node; where sandboxes may nest, the real one comes first.
   add({ name: "PATH", from: "plan", value: nesting ? `${path}:${bin}` : `${bin}:${path}` });
@@ -36,6 +36,11 @@ export function chooseVariables(config: Config, { env, uid, nesting, docker }: V
     else add({ name, from: "secret", secret: value.name, optional: value.optional });
   }
   return [...variables.values()];
+}
+
+/** Other names are no variables to a shell, but text that it may execute. */
+function isPlain(name: string): boolean {
+  return /^[A-Za-z_][A-Za-z0-9_]*$/.test(name);
 }
 
 /** The values, looked up at the last moment; they are in no plan, argument list or message. */

@@ -1,4 +1,4 @@
-import { release } from "node:os";
+import { release, userInfo } from "node:os";
 
 /** What this process is and runs on. The only rooms that ask the process itself are this one and the command line. */
 export interface Host {
@@ -7,6 +7,8 @@ export interface Host {
   readonly release: string;
   readonly uid: number;
   readonly pid: number;
+  /** The home that the system knows, whatever HOME says. */
+  readonly systemHome: string;
   /** The Node that runs us. */
   readonly node: string;
 }
@@ -18,6 +20,18 @@ export function thisHost(): Host {
     release: release(),
     uid: process.getuid?.() ?? -1,
     pid: process.pid,
+    get systemHome() {
+      return systemHome();
+    },
     node: process.execPath,
   };
+}
+
+/** Users without an entry in the system's list have none. */
+function systemHome(): string {
+  try {
+    return userInfo().homedir;
+  } catch {
+    return "/";
+  }
 }

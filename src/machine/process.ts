@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readFileSync, readlinkSync } from "node:fs";
 
 /** Fields of /proc/PID/stat after the program's name, which may itself hold spaces and brackets. */
 function statFields(pid: number | "self"): readonly string[] | null {
@@ -13,6 +13,16 @@ function statFields(pid: number | "self"): readonly string[] | null {
 /** When a process began, in ticks since boot: with the pid, this names a process for good. */
 export function startTimeOf(pid: number): string | null {
   return statFields(pid)?.[19] ?? null;
+}
+
+/** Where pids mean the same: the boot, then the pid namespace. */
+export function processSpace(): string {
+  try {
+    const boot = readFileSync("/proc/sys/kernel/random/boot_id", "latin1").trim();
+    return `${boot} ${readlinkSync("/proc/self/ns/pid")}`;
+  } catch {
+    return "";
+  }
 }
 
 /** Whether the terminal sends its Ctrl-C to this process (and so to all of its group) right now. */

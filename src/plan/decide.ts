@@ -21,12 +21,22 @@ export const privatePlaces: readonly string[] = ["/proc", "/dev", "/run", "/tmp"
 
 /** One verdict for each path that any rule speaks of, parents first. */
 export function decide(request: Request, survey: Survey): readonly Verdict[] {
-  const rules = [...request.rules, ...rulesOfGit(request, survey), ...socketRules(request, survey)];
-  const verdicts = verdictsOf(rules, survey);
-  refuseImpossible(verdicts);
-  refuseStandpoint(request, survey, verdicts);
-  refuseWidening(rules, survey, verdicts);
+  const verdicts = verdictsOf(allRules(request, survey), survey);
+  refuseImpossible(survey, verdicts);
+  refuseStandpoint(survey, verdicts);
   return verdicts;
+}
+
+/** What the owner's own rules and Podbot's would say if the project were silent. */
+export function decideTrusted(request: Request, survey: Survey): readonly Verdict[] {
+  return verdictsOf(
+    allRules(request, survey).filter(({ trusted }) => trusted),
+    survey,
+  );
+}
+
+function allRules(request: Request, survey: Survey): readonly Rule[] {
+  return [...request.rules, ...rulesOfGit(request, survey), ...socketRules(request, survey)];
 }
 
 function rulesOfGit(request: Request, survey: Survey): readonly Rule[] {
@@ -39,6 +49,7 @@ function rulesOfGit(request: Request, survey: Survey): readonly Rule[] {
     layer: request.git.layer,
     origin: strict ? "preset @git-strict" : "preset @git",
     trusted: true,
+    ...(access === "rw" ? {} : { guard: true }),
     ...(placeholder === undefined ? {} : { placeholder }),
   }));
 }
@@ -46,7 +57,9 @@ function rulesOfGit(request: Request, survey: Survey): readonly Rule[] {
 /** Sockets of the host are hidden, but for those that the owner names. */
 function socketRules(request: Request, survey: Survey): readonly Rule[] {
   const named = new Set(
-    request.rules.flatMap(({ pattern, trusted }) => (trusted ? (survey.matches[pattern] ?? []) : [])),
+    request.rules
+      .filter(({ trusted, guard, layer }) => trusted && !guard && layer !== "default")
+      .flatMap(({ pattern }) => survey.matches[pattern] ?? []),
   );
   return survey.sockets
     .filter((path) => !named.has(path) && path !== request.dockerSocket)
@@ -55,7 +68,7 @@ function socketRules(request: Request, survey: Survey): readonly Rule[] {
       pattern: path,
       written: path,
       layer: "default",
-      origin: "a program of the host listens there",
+      origin: "a program of the host is bound there",
       trusted: true,
     }));
 }
@@ -95,9 +108,14 @@ function placesOf(
   return [{ path: first, placeholder: first === rule.pattern ? rule.placeholder : { kind: "directory" } }];
 }
 
-/** A cache of a tool that has never been here is not worth composing its whole home anew. */
+/** Composing a directory anew costs a mount for each of its entries. */
+const mostEntries = 200;
+
+/** A cache of a tool that has never been here, or a crowded home, is not worth composing anew. */
 function canBeMade(path: string, survey: Survey): boolean {
-  return survey.missing[path] === undefined || survey.missing[path] === parentOf(path);
+  const above = survey.missing[path];
+  if (above === undefined) return true;
+  return above === parentOf(path) && (survey.listings[above] ?? []).length <= mostEntries;
 }
 
 /** To keep `a/b/c` from being made where not even `a` exists, it is `a` that must be held. */
@@ -107,9 +125,9 @@ function firstMissing(path: string, survey: Survey): string {
   return first;
 }
 
-function refuseImpossible(verdicts: readonly Verdict[]): void {
+function refuseImpossible(survey: Survey, verdicts: readonly Verdict[]): void {
   for (const { path, rule } of verdicts) {
-    if (rule.layer === "default" || rule.layer === "podbot") continue;
+    if (rule.layer === "default" || rule.guard) continue;
     const place = privatePlaces.find(
       (reserved) => path === reserved || (reserved !== "/tmp" && isBelow(path, reserved)),
     );
@@ -118,6 +136,10 @@ function refuseImpossible(verdicts: readonly Verdict[]): void {
     }
     if (path === "/" && rule.access !== "ro") {
       throw refused(path, rule, `the root cannot be ${rule.access}`, "Name the directories that you mean.");
+    }
+    // What lies in the working directory, links included, is for the project to say.
+    if (rule.access !== "exclude" && isBelow(rule.pattern, survey.cwd) && !isWithin(path, survey.cwd)) {
+      throw refused(path, rule, "a link leads out of the working directory", `If you mean ${path}, name it.`);
     }
   }
 }
@@ -129,7 +151,7 @@ function refused(path: string, rule: Rule, why: string, hint: string): PolicyErr
   });
 }
 
-function refuseStandpoint(request: Request, survey: Survey, verdicts: readonly Verdict[]): void {
+function refuseStandpoint(survey: Survey, verdicts: readonly Verdict[]): void {
   const { cwd, home } = survey;
   const refuse = (why: string, hint: string): never => {
     throw new PolicyError("PATH_REFUSED", `The sandbox cannot be started in ${cwd}: ${why}.`, {
@@ -143,38 +165,6 @@ function refuseStandpoint(request: Request, survey: Survey, verdicts: readonly V
   if (place !== undefined) refuse(`${place} is private inside`, "Work in a directory elsewhere.");
   const hiding = verdicts.find(({ path, rule }) => rule.access === "exclude" && isWithin(cwd, path));
   if (hiding) refuse(`it is hidden by ${describeRule(hiding.rule)}`, "Work elsewhere, or take that rule out.");
-  if (request.root === "host" && !survey.nodes[cwd]) refuse("it does not exist", "Name an existing directory with -C.");
-}
-
-/** An untrusted rule that grants what the trusted ones do not is an error, not a rule without effect. */
-function refuseWidening(rules: readonly Rule[], survey: Survey, verdicts: readonly Verdict[]): void {
-  if (rules.every(({ trusted }) => trusted)) return;
-  const trusted = verdictsOf(
-    rules.filter((rule) => rule.trusted),
-    survey,
-  );
-  const wide = verdicts.filter(
-    ({ path, rule }) => !rule.trusted && compareAccess(rule.access, accessAt(path, trusted)) > 0,
-  );
-  if (wide.length === 0) return;
-  throw new PolicyError(
-    "CONFIG_UNTRUSTED",
-    [
-      "The project's configuration grants more than you have allowed:",
-      ...wide.map(({ path, rule }) => `  ${rule.origin}: ${rule.access} ${rule.written} opens ${path}`),
-    ].join("\n"),
-    {
-      hint: "Read it, then accept it as it is now with: podbot trust",
-      details: { paths: wide.map(({ path }) => path) },
-    },
-  );
-}
-
-/** What a path may be used for by the nearest verdict above it; a bare host root is readable. */
-function accessAt(path: string, verdicts: readonly Verdict[]): Rule["access"] {
-  let access: Rule["access"] = "ro";
-  for (const verdict of verdicts) if (isWithin(path, verdict.path)) access = verdict.rule.access;
-  return access;
 }
 
 /** Protected only where they exist: a placeholder for these would change what tools do. */

@@ -3,7 +3,7 @@ import { describeRule } from "../policy/rule.ts";
 import type { Survey } from "../survey/survey.ts";
 import { privatePlaces, type Verdict } from "./decide.ts";
 import type { HeldName, Operation, PathDecision } from "./plan.ts";
-import { keptHome, type Request } from "./request.ts";
+import { keptHome, kernelSwitches, type Request } from "./request.ts";
 import { Territory } from "./territory.ts";
 
 /** The filesystem of the plan, in the making. */
@@ -24,6 +24,7 @@ export function layGround(request: Request, survey: Survey, verdicts: readonly V
   if (request.root === "host") layHostRoot(ground, survey);
   else layMinimalRoot(ground, survey);
   layPrivatePlaces(ground);
+  if (request.uid === 0) laySwitches(ground, survey);
   if (request.root === "minimal") layKeptHome(ground, request, survey);
   for (const verdict of verdicts) layVerdict(ground, request, survey, verdict);
   return ground;
@@ -57,6 +58,14 @@ function layPrivatePlaces({ operations, territory }: Ground): void {
   operations.push({ kind: "tmpfs", target: "/tmp", mode: 0o1777, why: "private, gone afterwards" });
   operations.push({ kind: "tmpfs", target: "/run", mode: 0o755, why: "private: sockets of the host live in /run" });
   for (const place of privatePlaces) territory.set(place, "private");
+}
+
+/** bubblewrap covers some of these, by a test that root's own files pass. */
+function laySwitches({ operations }: Ground, survey: Survey): void {
+  for (const path of kernelSwitches) {
+    const identity = survey.nodes[path]?.identity;
+    if (identity !== undefined) operations.push(bind(path, path, "ro", identity, "root changes the kernel there"));
+  }
 }
 
 function layKeptHome(ground: Ground, request: Request, survey: Survey): void {
@@ -94,8 +103,7 @@ function layVerdict(ground: Ground, request: Request, survey: Survey, verdict: V
 
 /** Whether a verdict changes anything where it lies. */
 function isNew({ rule, placeholder }: Verdict, look: ReturnType<Territory["at"]>["look"]): boolean {
-  // Podbot's own protection and placeholders matter only where something could be written.
-  if (placeholder !== null || rule.layer === "podbot") return look === "rw";
+  if (placeholder !== null || rule.guard) return look === "rw";
   if (rule.own !== undefined) return look === "ro";
   if (rule.access === "exclude") return look === "ro" || look === "rw";
   return look !== rule.access;

@@ -4,11 +4,13 @@ import { bind, layGround } from "./lay.ts";
 import type { Operation, Plan } from "./plan.ts";
 import type { Request } from "./request.ts";
 import { findWarnings, replaceableLinks } from "./warnings.ts";
+import { refuseWidening } from "./widening.ts";
 import { corner, tableText, type Wrapping, wrapCommands } from "./wrappers.ts";
 
 /** Chooses; reads nothing. The same request and survey always give the same plan. */
 export function makePlan(request: Request, survey: Survey): Plan {
   const verdicts = decide(request, survey);
+  refuseWidening(request, survey, verdicts);
   const ground = layGround(request, survey, verdicts);
   const wrapping = wrapCommands(request, survey, ground);
   return freeze({

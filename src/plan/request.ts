@@ -34,12 +34,27 @@ export interface Request {
   /** Podbot's native programs, resolved. */
   readonly native: { readonly enter: string; readonly shim: string };
   readonly graceMs: number;
+  /** Who starts it. Root's files in /proc are writable without any capability. */
+  readonly uid: number;
   /** Names of gaps with which the owner starts all the same. */
   readonly acceptedGaps: readonly string[];
 }
 
 /** Home directories in a minimal root are Podbot's own. */
 export const keptHome = "home";
+
+/** Where root changes the kernel by writing files. */
+export const kernelSwitches: readonly string[] = [
+  "/proc/acpi",
+  "/proc/bus",
+  "/proc/driver",
+  "/proc/fs",
+  "/proc/irq",
+  "/proc/mtrr",
+  "/proc/scsi",
+  "/proc/sys",
+  "/proc/sysrq-trigger",
+];
 
 /** What must be known of the filesystem to plan this request. */
 export function questions(request: Request): Ask {
@@ -49,6 +64,7 @@ export function questions(request: Request): Ask {
     rules: [...request.rules, ...placeRules(request)],
     git: request.git.mode !== "off",
     gitStrict: request.git.mode === "strict",
+    uid: request.uid,
     commands: request.commands,
     path: request.path,
     mountPoints: request.root === "minimal" ? [] : request.rules.flatMap(({ own, pattern }) => (own ? [pattern] : [])),
@@ -60,7 +76,7 @@ export function questions(request: Request): Ask {
 /** Places that the wall itself mounts are looked at like any other, so that they can be pinned. */
 function placeRules(request: Request): readonly Rule[] {
   const places = [request.native.enter, request.native.shim, ...(request.dockerSocket ? [request.dockerSocket] : [])];
-  return ["/", ...places].map((pattern) => ({
+  return ["/", ...places, ...(request.uid === 0 ? kernelSwitches : [])].map((pattern) => ({
     access: "ro",
     pattern,
     written: pattern,

@@ -1,3 +1,4 @@
+import { isWithin } from "../policy/paths.ts";
 import { compareAccess, describeRule } from "../policy/rule.ts";
 import type { Survey } from "../survey/survey.ts";
 import type { Verdict } from "./decide.ts";
@@ -68,11 +69,8 @@ export function replaceableLinks(survey: Survey, ground: Ground, verdicts: reado
 }
 
 function gitElsewhere({ git, cwd }: Survey): readonly string[] {
-  if (git === null || git.gitDir.startsWith(`${cwd}/`)) return [];
-  if (git.entry.kind === "file" && !git.pointsBack) {
-    return [
-      `${git.entry.path} names ${git.gitDir}, which does not point back, so it stays read-only. If it is right: --rw ${git.gitDir}`,
-    ];
-  }
-  return git.entry.kind === "link" ? [`${git.entry.path} is a link: ${git.gitDir} is writable too.`] : [];
+  if (git === null || git.pointsBack || isWithin(git.commonDir, cwd)) return [];
+  return [
+    `${git.entry.path} leads to ${git.commonDir}, which does not point back, so it stays read-only. If it is right: --rw ${git.commonDir}`,
+  ];
 }

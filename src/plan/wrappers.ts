@@ -1,5 +1,5 @@
 import type { CommandRule } from "../policy/commands.ts";
-import { nameOf } from "../policy/paths.ts";
+import { isWithin, nameOf } from "../policy/paths.ts";
 import type { Survey, Target } from "../survey/survey.ts";
 import { bind, type Ground } from "./lay.ts";
 import type { CommandDecision, Operation } from "./plan.ts";
@@ -35,7 +35,11 @@ export function wrapCommands(request: Request, survey: Survey, ground: Ground): 
     ]),
   );
   const reals = new Map(
-    [...visible].flatMap(([name, targets]) => targets.map((target, at) => realOf(name, target, at))),
+    [...visible].flatMap(([name, targets]) =>
+      targets.map((target, at) =>
+        realOf(name, alone(target, survey, ground) ? { ...target, package: null } : target, at),
+      ),
+    ),
   );
   const interpreters = new Set(Object.values(survey.scripts).map(({ interpreter }) => interpreter));
   const rows: Row[] = [];
@@ -70,6 +74,11 @@ export function wrapCommands(request: Request, survey: Survey, ground: Ground): 
   const shim = survey.nodes[request.native.shim]?.identity ?? null;
   for (const target of covered) operations.push(bind(request.native.shim, target, "ro", shim, "wrapped command"));
   return { rows, operations, decisions };
+}
+
+/** Whether the package around a program holds more than may be seen: then the program is mounted without it. */
+function alone({ package: around }: Target, survey: Survey, { territory }: Ground): boolean {
+  return around !== null && (isWithin(survey.home, around.path) || territory.below(around.path).length > 0);
 }
 
 interface Real {

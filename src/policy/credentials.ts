@@ -13,6 +13,8 @@ export const credentialStores: readonly string[] = [
   ".config/op",
   ".config/sops",
   ".config/age",
+  ".config/goose/secrets.yaml",
+  ".gemini/oauth_creds.json",
   ".config/Bitwarden",
   ".config/1Password",
   // clouds and clusters
@@ -32,10 +34,23 @@ export const credentialStores: readonly string[] = [
   ".boto",
   ".databrickscfg",
   ".fly",
+  ".vercel",
+  ".local/share/com.vercel.cli",
+  ".netlify",
+  ".config/netlify",
+  ".wrangler",
+  ".config/.wrangler",
+  ".ansible",
   // forges and registries
   ".config/gh",
   ".config/glab-cli",
   ".config/hub",
+  ".config/github-copilot",
+  ".config/pypoetry/auth.toml",
+  ".config/pip/pip.conf",
+  ".pip/pip.conf",
+  ".nuget/NuGet/NuGet.Config",
+  ".config/NuGet/NuGet.Config",
   ".git-credentials",
   ".config/git/credentials",
   ".netrc",
@@ -86,7 +101,37 @@ export const credentialStores: readonly string[] = [
   ".rediscli_history",
   ".lesshst",
   ".viminfo",
+  ".local/share/atuin",
 ];
+
+/** Variables by which programs are told to keep such things elsewhere, and where in that place they lie. */
+export const relocatedStores: Readonly<Record<string, readonly string[]>> = {
+  AWS_CONFIG_FILE: [""],
+  AWS_SHARED_CREDENTIALS_FILE: [""],
+  AZURE_CONFIG_DIR: [""],
+  BOTO_CONFIG: [""],
+  CARGO_HOME: ["/credentials", "/credentials.toml"],
+  CLOUDSDK_CONFIG: [""],
+  DOCKER_CONFIG: [""],
+  GH_CONFIG_DIR: [""],
+  GNUPGHOME: [""],
+  GOOGLE_APPLICATION_CREDENTIALS: [""],
+  HISTFILE: [""],
+  KUBECONFIG: [""],
+  NETRC: [""],
+  NPM_CONFIG_USERCONFIG: [""],
+  npm_config_userconfig: [""],
+  PASSWORD_STORE_DIR: [""],
+  PGPASSFILE: [""],
+  REGISTRY_AUTH_FILE: [""],
+  VAULT_TOKEN_FILE: [""],
+  XDG_CONFIG_HOME: storesBelow(".config/"),
+  XDG_DATA_HOME: storesBelow(".local/share/"),
+};
+
+function storesBelow(prefix: string): readonly string[] {
+  return credentialStores.filter((path) => path.startsWith(prefix)).map((path) => `/${path.slice(prefix.length)}`);
+}
 
 /**
  * Secrets of the machine itself. An ordinary user cannot read them anyway; a sandbox started by root, which owns
@@ -110,4 +155,7 @@ export const machineSecrets: readonly string[] = [
   "/var/lib/containers",
   "/var/lib/containerd",
   "/var/lib/kubelet",
+  "/var/lib/cloud",
+  "/var/lib/tailscale",
+  "/etc/letsencrypt",
 ];

@@ -1,4 +1,4 @@
-import { isBelow, isWithin } from "./paths.ts";
+import { isBelow, isWithin, parentOf } from "./paths.ts";
 import type { Access, Placeholder } from "./rule.ts";
 
 /** How git keeps the repository around the working directory; all paths are resolved. */
@@ -9,16 +9,16 @@ export interface GitLayout {
   /** Equal to `gitDir` but in linked worktrees. */
   readonly commonDir: string;
   /**
-   * Whether the git directory, where it lies outside, points back to this worktree. A `.git` file is part of the
-   * project and may be hostile: what it names is made writable only if the other end agrees.
+   * Whether the far end agrees that this is its worktree. A `.git` file or link is part of the project and may be
+   * hostile: what it names outside the working directory is made writable only if this holds.
    */
   readonly pointsBack: boolean;
   /** Git directories of submodules, below `modules/`. */
   readonly modules: readonly string[];
   /** Directories of all linked worktrees, below `worktrees/`. */
   readonly worktrees: readonly string[];
-  /** Files that the configuration includes. */
-  readonly included: readonly string[];
+  /** Files elsewhere that git obeys: what configurations include, `.git` files of submodules, what hooks link to. */
+  readonly obeyed: readonly string[];
   /** Hook directories that the configuration names (`core.hooksPath`), as husky does. */
   readonly hookDirectories: readonly string[];
   /** The branch that HEAD names, or null when it is detached. */
@@ -44,17 +44,23 @@ const samePlace: Placeholder = { kind: "file", content: ".\n" };
 
 /** The rules by which `@git` and `@git-strict` keep what git executes or obeys. */
 export function gitRules(layout: GitLayout, cwd: string, strict: boolean): readonly GitRule[] {
-  const { commonDir, gitDir, entry, modules, worktrees, included, hookDirectories } = layout;
+  const { commonDir, gitDir, entry, modules, worktrees, hookDirectories } = layout;
   const places = [...new Set([commonDir, gitDir])];
   return [
     ...places.filter((place) => reachesOut(place, layout, cwd)).map((path): GitRule => ({ access: "rw", path })),
     ...(entry.kind === "file" ? [{ access: "ro" as const, path: entry.path }] : []),
     ...[...new Set([commonDir, ...modules])].flatMap((place) => obeyed(place)),
     ...[...new Set([...places.slice(1), ...worktrees])].flatMap((place) => obeyedByWorktree(place)),
-    ...included.map((path): GitRule => ({ access: "ro", path, placeholder: emptyFile })),
+    ...layout.obeyed.map((path): GitRule => ({ access: "ro", path })),
+    ...(isBelow(cwd, parentOf(entry.path)) ? [noSecondRepository(cwd)] : []),
     ...hookDirectories.map((path): GitRule => ({ access: "ro", path, placeholder: directory })),
     ...(strict ? strictRules(layout) : []),
   ];
+}
+
+/** In a subdirectory, a `.git` of the agent's own would take the place of the one above. Empty, git passes it over. */
+function noSecondRepository(cwd: string): GitRule {
+  return { access: "ro", path: `${cwd}/.git`, placeholder: directory };
 }
 
 /** A linked worktree has hooks and configuration in common with the others; where that lies, and what it adds, is its own. */
@@ -68,8 +74,7 @@ function obeyedByWorktree(place: string): readonly GitRule[] {
 
 /** From a subdirectory or a linked worktree, git must still write its own directory, which lies elsewhere. */
 function reachesOut(place: string, layout: GitLayout, cwd: string): boolean {
-  if (isBelow(place, cwd) || (layout.entry.kind === "file" && !layout.pointsBack)) return false;
-  return place === layout.commonDir || place === layout.gitDir;
+  return layout.pointsBack && !isWithin(place, cwd);
 }
 
 function obeyed(place: string): readonly GitRule[] {

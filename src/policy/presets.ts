@@ -6,6 +6,8 @@ import type { Access } from "./rule.ts";
 export interface PresetEntry {
   readonly access: Access;
   readonly path: string;
+  /** Protects, and never grants: see `Rule`. */
+  readonly guard?: true;
   /** A directory that Podbot keeps for the sandbox instead of the host's own. */
   readonly own?: string;
 }
@@ -109,6 +111,7 @@ const agentOrders = [
 ];
 
 const ro = (path: string): PresetEntry => ({ access: "ro", path });
+const guard = (path: string): PresetEntry => ({ access: "ro", path, guard: true });
 const rw = (path: string): PresetEntry => ({ access: "rw", path });
 const exclude = (path: string): PresetEntry => ({ access: "exclude", path });
 const own = (path: string, name: string): PresetEntry => ({ access: "rw", path, own: name });
@@ -141,7 +144,7 @@ const presetList: readonly Preset[] = [
   {
     name: "@agents",
     about: "Agents may write their transcripts and logins; their settings, hooks and instructions are read-only.",
-    entries: [...agentState.map(rw), ...agentOrders.map(ro)],
+    entries: [...agentState.map(rw), ...agentOrders.map(guard)],
   },
   {
     name: "@git",
@@ -156,17 +159,17 @@ const presetList: readonly Preset[] = [
   {
     name: "@lint/ts",
     about: "Configuration of TypeScript and JavaScript linters and formatters is read-only.",
-    entries: [...lintTypescript, ...lintAlways].map(ro),
+    entries: [...lintTypescript, ...lintAlways].map(guard),
   },
   {
     name: "@lint/go",
     about: "Configuration of Go linters is read-only.",
-    entries: [...lintGo, ...lintAlways].map(ro),
+    entries: [...lintGo, ...lintAlways].map(guard),
   },
   {
     name: "@lint/python",
     about: "Configuration of Python linters is read-only.",
-    entries: [...lintPython, ...lintAlways].map(ro),
+    entries: [...lintPython, ...lintAlways].map(guard),
   },
 ];
 

@@ -31,6 +31,11 @@ export interface Rule {
   readonly origin: string;
   /** An untrusted rule may take access away, never give it. */
   readonly trusted: boolean;
+  /**
+   * Takes write access away where something else gave it, and never gives any. Where such a rule points is often
+   * for the project to say, by a link or a setting of git's, and the project may be hostile.
+   */
+  readonly guard?: true;
   /** Held even where the path is missing. */
   readonly placeholder?: Placeholder;
   /** Not the host's own directory but one that Podbot keeps for the sandbox under this name. */

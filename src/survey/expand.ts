@@ -54,6 +54,7 @@ function list(directory: string, pattern: string, budget: { left: number }) {
     const entries = readdirSync(directory === "" ? "/" : directory, { withFileTypes: true });
     budget.left -= entries.length;
     if (budget.left < 0) throw tooMany(pattern);
+    if (entries.some(({ name }) => name.includes("\ufffd"))) throw unspeakable(pattern, directory);
     return entries;
   } catch (cause) {
     const code = (cause as NodeJS.ErrnoException).code;
@@ -61,6 +62,18 @@ function list(directory: string, pattern: string, budget: { left: number }) {
     if (code === "ENOENT" || code === "ENOTDIR" || code === "EACCES") return [];
     throw new FilesystemError("FILESYSTEM", `Expanding ${JSON.stringify(pattern)} failed in ${directory}`, { cause });
   }
+}
+
+/** A name that is not UTF-8 cannot be named again, so a rule that should hold for it would not. */
+function unspeakable(pattern: string, directory: string): PolicyError {
+  return new PolicyError(
+    "PATTERN_INVALID",
+    `The pattern ${JSON.stringify(pattern)} meets a name in ${directory} that is not UTF-8.`,
+    {
+      hint: "Rename it, or name the directory more precisely.",
+      details: { pattern, directory },
+    },
+  );
 }
 
 function tooMany(pattern: string): PolicyError {

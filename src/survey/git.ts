@@ -3,43 +3,72 @@ import { join, resolve } from "node:path";
 import { PolicyError } from "../errors.ts";
 import type { GitLayout } from "../policy/git.ts";
 import { parentOf } from "../policy/paths.ts";
+import { parseGitConfig } from "./git-config.ts";
 import { kindOf, type Reader, statOf } from "./reader.ts";
 
 /** A repository with more than this many refs or submodules is beyond what a list of mounts can hold. */
 const mostEntries = 2_000;
 
+export interface GitQuestion {
+  readonly cwd: string;
+  readonly home: string;
+  readonly uid: number;
+  readonly strict: boolean;
+}
+
 /** The repository around a directory, found as git finds it: upwards. */
-export function findGit(cwd: string, home: string, strict: boolean, reader: Reader): GitLayout | null {
-  for (let at = cwd; ; at = parentOf(at)) {
-    const layout = layoutAt(at, home, strict, reader);
+export function findGit(question: GitQuestion, reader: Reader): GitLayout | null {
+  for (let at = question.cwd; ; at = parentOf(at)) {
+    const layout = layoutAt(at, question, reader);
     if (layout !== null || at === "/") return layout;
   }
 }
 
-function layoutAt(root: string, home: string, strict: boolean, reader: Reader): GitLayout | null {
-  const dotGit = join(root, ".git");
-  const stats = statOf(dotGit);
-  // A bare repository is its own git directory.
-  const path = stats === null ? root : dotGit;
-  const kind = stats === null ? "directory" : kindOf(stats);
-  const gitDir = kind === "file" ? pointedTo(path, root, reader) : reader.resolve(path);
-  if (gitDir === null || (kind !== "file" && kind !== "directory" && kind !== "link")) return null;
-  const commonDir = commonOf(gitDir, reader);
-  if (commonDir === null) return null;
+function layoutAt(root: string, question: GitQuestion, reader: Reader): GitLayout | null {
+  const entry = entryAt(root, question.cwd);
+  if (entry === null) return null;
+  const gitDir = entry.kind === "file" ? pointedTo(entry.path, root, reader) : reader.resolve(entry.path);
+  const commonDir = gitDir === null ? null : commonOf(gitDir, reader);
+  if (gitDir === null || commonDir === null) return unlessHere(entry.path, root, question);
   const modules = submodules(join(commonDir, "modules"), 0);
-  const settings = readSettings(root, home, [commonDir, gitDir, ...modules], reader);
+  const places = [...new Set([commonDir, gitDir, ...modules])];
   return {
-    entry: { path, kind },
+    entry,
     gitDir,
     commonDir,
-    pointsBack: pointsBack(path, root, gitDir, commonDir, reader),
+    pointsBack: pointsBack(entry, root, gitDir, commonDir, question.uid, reader),
     modules,
     worktrees: childDirectories(join(commonDir, "worktrees")),
-    included: settings.included,
-    hookDirectories: settings.hookDirectories,
+    obeyed: obeyedFiles(root, places, question.home, reader),
+    hookDirectories: hookDirectories(root, places, question.home, reader),
     branch: /^ref: (.+)$/m.exec(textOf(join(gitDir, "HEAD")))?.[1]?.trim() ?? null,
-    heads: strict ? looseHeads(commonDir) : [],
+    heads: question.strict ? looseHeads(commonDir) : [],
   };
+}
+
+/** A bare repository is its own git directory; above, it is nobody's. */
+function entryAt(root: string, cwd: string): GitLayout["entry"] | null {
+  const path = join(root, ".git");
+  const stats = statOf(path);
+  if (stats !== null) {
+    const kind = kindOf(stats);
+    return kind === "file" || kind === "directory" || kind === "link" ? { path, kind } : null;
+  }
+  const bare = root === cwd && ["HEAD", "objects", "refs"].every((name) => statOf(join(root, name)) !== null);
+  return bare ? { path: root, kind: "directory" } : null;
+}
+
+/** What looks unlike git now can be made to look like it again, inside: to pass it over would be to fail open. */
+function unlessHere(path: string, root: string, { cwd }: GitQuestion): null {
+  if (root !== cwd || path === root || isEmptyDirectory(path)) return null;
+  throw new PolicyError("PATH_REFUSED", `${path} is there, but is no git directory that can be read and protected.`, {
+    hint: "Repair it (its mode, its HEAD, what it points to), or switch its protection off with --preset '!@git'.",
+    details: { path },
+  });
+}
+
+function isEmptyDirectory(path: string): boolean {
+  return statOf(path)?.isDirectory() === true && readable(path)?.length === 0;
 }
 
 /** `.git` as a file: `gitdir: PATH`. */
@@ -57,14 +86,28 @@ function commonOf(gitDir: string, reader: Reader): string | null {
   return statOf(join(commonDir, "refs"))?.isDirectory() ? commonDir : null;
 }
 
-/** A linked worktree's directory names its `.git` file; a submodule's names its worktree. */
-function pointsBack(entry: string, root: string, gitDir: string, commonDir: string, reader: Reader): boolean {
-  const back = textOf(join(gitDir, "gitdir")).trim();
-  if (back !== "" && gitDir.startsWith(`${commonDir}/worktrees/`)) {
-    return reader.resolve(resolve(gitDir, back)) === reader.resolve(entry);
+/**
+ * Whether the far end agrees that this is its worktree. A plain `.git` above does by lying there; a linked worktree's
+ * directory lies in the repository and names our `.git` file; a submodule's directory names our worktree. A link or a
+ * `commondir` of the project's own choosing proves nothing.
+ */
+function pointsBack(
+  entry: GitLayout["entry"],
+  root: string,
+  gitDir: string,
+  commonDir: string,
+  uid: number,
+  reader: Reader,
+): boolean {
+  if (statOf(commonDir)?.uid !== uid || statOf(gitDir)?.uid !== uid) return false;
+  if (entry.kind === "directory") return gitDir === commonDir;
+  if (entry.kind === "link") return false;
+  if (parentOf(gitDir) === `${commonDir}/worktrees`) {
+    const back = textOf(join(gitDir, "gitdir")).trim();
+    return back !== "" && reader.resolve(resolve(gitDir, back)) === entry.path;
   }
-  const worktree = settingsOf(textOf(join(gitDir, "config")), "core", "worktree").at(-1);
-  return worktree !== undefined && reader.resolve(resolve(gitDir, worktree)) === root;
+  const worktree = settingsIn(join(gitDir, "config"), "core", "worktree").at(-1);
+  return gitDir === commonDir && worktree !== undefined && reader.resolve(resolve(gitDir, worktree)) === root;
 }
 
 /** Submodules may hold submodules: `modules/a/modules/b`, and names may hold slashes: `modules/libs/a`. */
@@ -84,55 +127,56 @@ function childDirectories(directory: string): readonly string[] {
     .sort();
 }
 
-/** What configuration files lead to: hooks elsewhere, and further files. */
-function readSettings(
-  root: string,
-  home: string,
-  places: readonly string[],
-  reader: Reader,
-): Pick<GitLayout, "included" | "hookDirectories"> {
-  const files = [
-    ...new Set(places.flatMap((place) => [join(place, "config"), join(place, "config.worktree")])),
+/** Files besides git's own that git obeys: what configurations include, submodules' `.git`, what hooks link to. */
+function obeyedFiles(root: string, places: readonly string[], home: string, reader: Reader): readonly string[] {
+  const included = configurations(places, home).flatMap((file) =>
+    ["include", "includeif"].flatMap((section) =>
+      settingsIn(file, section, "path").map((written) => fromHome(written, parentOf(file), home)),
+    ),
+  );
+  const pointers = places.flatMap((place) =>
+    settingsIn(join(place, "config"), "core", "worktree").map((worktree) => join(resolve(place, worktree), ".git")),
+  );
+  const linked = hookDirectories(root, places, home, reader)
+    .concat(places.map((place) => join(place, "hooks")))
+    .flatMap((directory) =>
+      entriesOf(directory)
+        .filter((entry) => entry.isSymbolicLink())
+        .flatMap((entry) => reader.resolve(join(directory, entry.name)) ?? []),
+    );
+  return [...new Set([...included, ...pointers, ...linked].map((path) => reader.resolve(path) ?? path))];
+}
+
+/** git runs hooks at the top of the worktree, so that is what a relative path means. */
+function hookDirectories(root: string, places: readonly string[], home: string, reader: Reader): readonly string[] {
+  const written = configurations(places, home).flatMap((file) => settingsIn(file, "core", "hookspath"));
+  const directories = written.map((path) => withCalled(fromHome(path, root, home)));
+  return [...new Set(directories.map((path) => reader.resolve(path) ?? path))];
+}
+
+/** husky's `.husky/_` does nothing but call what lies beside it. */
+function withCalled(directory: string): string {
+  return directory.endsWith("/.husky/_") ? parentOf(directory) : directory;
+}
+
+function configurations(places: readonly string[], home: string): readonly string[] {
+  return [
+    ...places.flatMap((place) => [join(place, "config"), join(place, "config.worktree")]),
     join(home, ".gitconfig"),
     join(home, ".config/git/config"),
   ];
-  const included: string[] = [];
-  const hooks: string[] = [];
-  for (const file of files) {
-    const text = textOf(file);
-    // git runs hooks at the top of the worktree, so that is what a relative path means there.
-    for (const written of settingsOf(text, "core", "hookspath"))
-      hooks.push(...withParents(fromHome(written, root, home)));
-    for (const section of ["include", "includeif"]) {
-      for (const written of settingsOf(text, section, "path")) included.push(fromHome(written, parentOf(file), home));
-    }
-  }
-  const resolved = (paths: readonly string[]) => [...new Set(paths.map((path) => reader.resolve(path) ?? path))];
-  return { included: resolved(included), hookDirectories: resolved(hooks) };
 }
 
 function fromHome(written: string, from: string, home: string): string {
   return written.startsWith("~/") ? join(home, written.slice(2)) : resolve(from, written);
 }
 
-/** husky's `.husky/_` does nothing but call what lies beside it. */
-function withParents(directory: string): readonly string[] {
-  return directory.endsWith("/.husky/_") ? [parentOf(directory)] : [directory];
-}
-
-/** The values of a key, as git's own writer spells it, in every section of a name (with or without a subsection). */
-function settingsOf(config: string, section: string, key: string): readonly string[] {
-  const values: string[] = [];
-  let at = "";
-  for (const line of config.split("\n")) {
-    const header = /^\s*\[\s*([^\]"\s]+)/.exec(line);
-    if (header) at = (header[1] as string).toLowerCase();
-    const pair = /^\s*(?:\[[^\]]*\])?\s*([A-Za-z][A-Za-z0-9-]*)\s*=\s*(.*?)\s*$/.exec(line);
-    if (at === section && pair && (pair[1] as string).toLowerCase() === key) {
-      values.push((pair[2] as string).replace(/^"(.*)"$/, "$1"));
-    }
-  }
-  return values;
+function settingsIn(file: string, section: string, key: string): readonly string[] {
+  const text = textOf(file);
+  if (text === "") return [];
+  return parseGitConfig(text)
+    .filter((setting) => setting.section === section && setting.key === key)
+    .map(({ value }) => value);
 }
 
 function looseHeads(commonDir: string): readonly string[] {
@@ -157,7 +201,7 @@ function names(directory: string, prefix = ""): readonly string[] {
 }
 
 function entriesOf(directory: string) {
-  const entries = readable(directory);
+  const entries = readable(directory) ?? [];
   if (entries.length <= mostEntries) return entries;
   throw new PolicyError("PATH_REFUSED", `${directory} holds more than ${mostEntries} entries, too many to protect.`, {
     hint: "Pack the refs (git pack-refs --all), or switch the preset off.",
@@ -166,9 +210,9 @@ function entriesOf(directory: string) {
 
 function readable(directory: string) {
   try {
-    return readdirSync(directory, { withFileTypes: true });
+    return statOf(directory) === null ? null : readdirSync(directory, { withFileTypes: true });
   } catch {
-    return [];
+    return null;
   }
 }
 

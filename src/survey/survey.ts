@@ -10,6 +10,8 @@ export interface Ask {
   /** Whether the repository around the working directory matters. */
   readonly git: boolean;
   readonly gitStrict: boolean;
+  /** Whose repositories count as one's own. */
+  readonly uid: number;
   readonly commands: readonly CommandRule[];
   /** The PATH of the command inside, by which wrapped commands are found. */
   readonly path: string;

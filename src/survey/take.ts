@@ -16,7 +16,7 @@ export function takeSurvey(ask: Ask): Survey {
   const reader = new Reader();
   const cwd = directoryAt(ask.cwd, "working directory", reader);
   const home = directoryAt(ask.home, "home directory", reader);
-  const git = ask.git ? findGit(cwd, home, ask.gitStrict, reader) : null;
+  const git = ask.git ? findGit({ cwd, home, uid: ask.uid, strict: ask.gitStrict }, reader) : null;
   const patterns = new Set(ask.rules.map(({ pattern }) => pattern));
   if (git !== null) for (const { path } of gitRules(git, cwd, ask.gitStrict)) patterns.add(path);
 

@@ -1,15 +1,6 @@
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import {
-  closeSync,
-  existsSync,
-  mkdirSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  symlinkSync,
-} from "node:fs";
+import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, renameSync, symlinkSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -18,13 +9,9 @@ import { Stage } from "../../src/cli/demo/stage.ts";
 import { planSandbox } from "../../src/index.ts";
 import { newWorld, program, type World } from "../world.ts";
 
-/** What a run leaves of itself on the host: nothing but Podbot's own state directory. */
+/** What a run leaves in the project. */
 function leftovers(world: World): readonly string[] {
-  return readdirSync(world.project).concat(
-    existsSync(join(world.home, ".local/state/podbot/held"))
-      ? readdirSync(join(world.home, ".local/state/podbot/held"))
-      : [],
-  );
+  return readdirSync(world.project);
 }
 
 describe("--dry-run", () => {
@@ -257,15 +244,17 @@ describe("the project's own configuration", () => {
     ["the network", "network = true\n", "network"],
     ["a writable path", '[filesystem]\nrw = ["~/elsewhere"]\n', "opens"],
     ["a hidden path, by a longer one", '[filesystem]\nro = ["~/.ssh/key"]\n', "opens"],
-    ["a hidden path, through a link", '[filesystem]\nro = ["link"]\n', "opens"],
+    ["a private path", '[filesystem]\nro = ["/tmp/*"]\n', "opens"],
+    ["a cache of the host's", '[filesystem]\nrw = ["~/.cache/x"]\n', "opens"],
+    ["a file, shown as a script", '[commands]\nls = "~/.ssh/key"\n', "commands.ls"],
     ["a preset less", '[filesystem]\npresets = ["!@base"]\n', "!@base"],
     ["a variable", '[environment]\npass = ["TOKEN"]\n', "environment.pass"],
     ["an unguarded command", "[commands]\ngit = true\n", "commands.git"],
   ])("may not widen: %s, until it is trusted as it is", async (_, text, part) => {
     const world = newWorld();
     world.file("home/elsewhere/x");
-    const key = world.file("home/.ssh/key", "key\n");
-    world.link("home/project/link", key);
+    world.file("home/.ssh/key", "key\n");
+    world.file("home/.cache/x/y");
     const file = world.file("home/project/.podbot/config.toml", text);
     const refused = await world.inside("true");
     expect(refused.status).toBe(2);
@@ -279,6 +268,19 @@ describe("the project's own configuration", () => {
     await world.podbot(["trust"]);
     await world.podbot(["trust", "--revoke"]);
     expect((await world.inside("true")).status).toBe(2);
+  });
+});
+
+describe("a rule for a path in the project", () => {
+  test("may not lead out of it by a link, unless it hides", async () => {
+    const world = newWorld();
+    world.link("home/project/build", world.file("home/.ssh/key", "key\n"));
+    for (const flag of ["--ro", "--rw"]) {
+      const { status, stderr } = await world.inside("cat build", flag, "build");
+      expect(status).toBe(2);
+      expect(stderr).toContain("a link leads out of the working directory");
+    }
+    expect((await world.inside("true", "--exclude", "build")).status).toBe(0);
   });
 });
 

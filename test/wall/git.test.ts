@@ -185,12 +185,16 @@ describe("in a linked worktree", () => {
 });
 
 describe("with .git as a link", () => {
-  test("git works and hooks are kept", async () => {
+  test("git works where the owner names what it leads to, and hooks are kept", async () => {
     const world = newWorld().repository();
     world.outside("mv .git ../elsewhere && ln -s ../elsewhere .git");
-    const outcome = await world.inside(day, "--quiet");
-    expectDay(outcome);
-    for (const attack of attacks("../elsewhere")) await expectUnchanged(world, join(world.home, "elsewhere"), attack);
+    const refused = await world.inside("git commit --allow-empty -qm x");
+    expect(refused.status).not.toBe(0);
+    expect(refused.stderr).toContain("does not point back, so it stays read-only");
+    expectDay(await world.inside(day, "--quiet", "--rw", "../elsewhere"));
+    for (const attack of attacks("../elsewhere")) {
+      await expectUnchanged(world, join(world.home, "elsewhere"), attack, "--rw", "../elsewhere");
+    }
   });
 });
 

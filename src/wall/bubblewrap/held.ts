@@ -5,19 +5,22 @@ import {
   renameSync,
   rmdirSync,
   rmSync,
+  statSync,
   unlinkSync,
   writeFileSync,
 } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { FilesystemError, WallError } from "../../errors.ts";
 import { thisHost } from "../../machine/host.ts";
-import { startTimeOf } from "../../machine/process.ts";
+import { processSpace, startTimeOf } from "../../machine/process.ts";
 import type { HeldName } from "../../plan/plan.ts";
 
 /** Who holds which names. Written before they are made, so that a crash leaves a record and not a riddle. */
 interface Claim {
   readonly pid: number;
   readonly started: string;
+  /** In which pid namespace, of which boot: elsewhere, a pid says nothing. */
+  readonly space: string;
   readonly names: readonly HeldName[];
 }
 
@@ -43,11 +46,8 @@ export function holdNames(directory: string, names: readonly HeldName[], mounted
   if (known.length > 0) sweep(directory);
   if (mine.length === 0) return { impossible, [Symbol.dispose]() {} };
   const release = () => {
-    drop(
-      mine,
-      claims(directory).filter((other) => other.file !== file),
-    );
-    unlinkSync(file);
+    const others = claims(directory).filter((other) => other.file !== file);
+    if (drop(mine, others)) rmSync(file, { force: true });
   };
   try {
     for (const name of names) if (!make(name, theirs)) impossible.add(name.path);
@@ -59,7 +59,7 @@ export function holdNames(directory: string, names: readonly HeldName[], mounted
 }
 
 function record(file: string, directory: string, pid: number, names: readonly HeldName[]): void {
-  const claim: Claim = { pid, started: startTimeOf(pid) ?? "", names };
+  const claim: Claim = { pid, started: startTimeOf(pid) ?? "", space: processSpace(), names };
   try {
     mkdirSync(directory, { recursive: true, mode: 0o700 });
     writeFileSync(`${file}.new`, JSON.stringify(claim), { mode: 0o600 });
@@ -79,7 +79,7 @@ function make({ path, placeholder }: HeldName, others: readonly HeldName[]): boo
     return true;
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException;
-    if (code === "EACCES" || code === "EPERM" || code === "EROFS") return false;
+    if (code === "EROFS" || ((code === "EACCES" || code === "EPERM") && !isOurs(dirname(path)))) return false;
     if (code === "EEXIST" && others.some((name) => name.path === path)) return true;
     throw new WallError("PATH_CHANGED", `${path} changed between the plan and the start: it could not be held.`, {
       hint: "Nothing was started. Start again.",
@@ -89,29 +89,47 @@ function make({ path, placeholder }: HeldName, others: readonly HeldName[]): boo
   }
 }
 
-/** Removes names that nobody holds any more, if they are still as they were made. */
-function drop(names: readonly HeldName[], others: readonly { readonly claim: Claim }[]): void {
+/** Who owns a directory can make it writable again, inside too. */
+function isOurs(directory: string): boolean {
+  return statSync(directory, { throwIfNoEntry: false })?.uid === thisHost().uid;
+}
+
+/**
+ * Removes names that nobody holds any more, if they are still as they were made. False where one could not be removed
+ * now: then the claim stays, for a later try.
+ */
+function drop(names: readonly HeldName[], others: readonly { readonly claim: Claim }[]): boolean {
+  let done = true;
   const needed = new Set(others.flatMap(({ claim }) => claim.names.map(({ path }) => path)));
   for (const { path, placeholder } of [...names].reverse()) {
     if (needed.has(path)) continue;
     try {
       if (placeholder.kind === "directory") rmdirSync(path);
       else if (readFileSync(path, "utf8") === placeholder.content) unlinkSync(path);
-    } catch {
-      // Gone already, or put to use by the owner in the meantime: theirs now.
+    } catch (error) {
+      // Otherwise it is gone already, or put to use by the owner in the meantime: theirs now.
+      const { code } = error as NodeJS.ErrnoException;
+      if (code === "EACCES" || code === "EPERM" || code === "EBUSY") done = false;
     }
   }
+  return done;
 }
 
 /** Finishes what a killed Podbot could not. */
 export function sweep(directory: string): void {
   const all = claims(directory);
-  const dead = all.filter(({ claim }) => startTimeOf(claim.pid) !== claim.started);
+  const here = processSpace();
+  const dead = all.filter(({ claim }) => isDead(claim, here));
   const alive = all.filter((entry) => !dead.includes(entry));
   for (const { file, claim } of dead) {
-    drop(claim.names, alive);
-    rmSync(file, { force: true });
+    if (drop(claim.names, alive)) rmSync(file, { force: true });
   }
+}
+
+/** Of a process in another pid namespace (a container that shares the home) only a new boot proves the end. */
+function isDead({ pid, started, space }: Claim, here: string): boolean {
+  if (space === here) return startTimeOf(pid) !== started;
+  return space?.split(" ")[0] !== here.split(" ")[0];
 }
 
 function claims(directory: string): readonly { readonly file: string; readonly claim: Claim }[] {

@@ -28,7 +28,7 @@ export async function launch(
   stdio: Stdio,
   graceMs: number,
 ): Promise<Launched> {
-  const child = start(programs, letter, pins, birth, stdio);
+  const child = start(programs, letter, pins, stdio);
   const complaint = collect(child.stderr as Readable);
   const isReady = () => complaint().includes("podbot-enter: ready\n");
   const ending = endWith(child, isReady, birth, graceMs);
@@ -48,14 +48,14 @@ function start(
   { native, bwrap }: { readonly native: NativePrograms; readonly bwrap: string },
   letter: Letter,
   pins: readonly number[],
-  birth: Birth,
   [stdin, stdout, stderr]: Stdio,
 ): ChildProcess {
   const written = openAnonymous(letter.bytes);
   try {
     return spawn(native.launch, [`${thisHost().pid}`, bwrap], {
       cwd: "/",
-      env: { ...birth.env },
+      // bubblewrap is not the command: what it finds in its environment (LD_PRELOAD) would act outside.
+      env: {},
       stdio: [stdin, stdout, "pipe", written, stderr, ...pins],
     });
   } finally {

@@ -11,7 +11,7 @@ export interface Letter {
 }
 
 /** The plan as the launcher reads it: mounts by descriptor, data in memory, nothing of it in any argument list. */
-export function writeLetter(plan: Plan, filter: Uint8Array): Letter {
+export function writeLetter(plan: Plan, filter: Uint8Array, env: Readonly<Record<string, string>>): Letter {
   const pins = plan.operations.filter((operation) => operation.kind === "bind");
   const blobs: Uint8Array[] = [];
   let pinned = 0;
@@ -24,6 +24,7 @@ export function writeLetter(plan: Plan, filter: Uint8Array): Letter {
     ],
     data: (bytes) => `${descriptors.firstPin + pins.length + blobs.push(bytes) - 1}`,
   });
+  const variables = Object.entries(env).flatMap(([name, value]) => ["--setenv", name, value]);
   const head = Buffer.alloc(12);
   head.write("podbot1\n");
   head.writeUInt32LE(pins.length, 8);
@@ -31,7 +32,7 @@ export function writeLetter(plan: Plan, filter: Uint8Array): Letter {
     pins,
     bytes: Buffer.concat([
       head,
-      ...options.map((word) => record("A", Buffer.from(word))),
+      ...[...options, ...variables].map((word) => record("A", Buffer.from(word))),
       ...blobs.map((bytes) => record("D", bytes)),
       ...renderCommand(plan, descriptors.stderr).map((word) => record("C", Buffer.from(word))),
       record("E", new Uint8Array()),

@@ -64,7 +64,7 @@ function renderOperation(operation: Operation, references: References): readonly
 /** The command line inside: Podbot's first program, which becomes the command. */
 export function renderCommand(plan: Plan, stderr: number): readonly string[] {
   const isolate = plan.network.mode !== "none" && !plan.acceptedGaps.includes(abstractSockets);
-  return [`${corner}/enter`, ...(isolate ? ["--isolate-abstract"] : []), `${stderr}`, "--", ...plan.command];
+  return [`${corner}/enter`, isolate ? "--isolate-abstract" : "--isolate", `${stderr}`, "--", ...plan.command];
 }
 
 export function octal(mode: number): string {

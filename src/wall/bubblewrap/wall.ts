@@ -2,7 +2,7 @@ import { fstatSync, mkdirSync } from "node:fs";
 import { FilesystemError, WallError } from "../../errors.ts";
 import { thisHost } from "../../machine/host.ts";
 import type { NativePrograms } from "../../machine/programs.ts";
-import { decisionFor } from "../../plan/access.ts";
+import { isGranted } from "../../plan/access.ts";
 import type { Plan } from "../../plan/plan.ts";
 import type { Birth, Exit, Gap, Stdio, Wall } from "../wall.ts";
 import { executionFailure, wallFailure } from "./complaint.ts";
@@ -46,7 +46,7 @@ export class BubblewrapWall implements Wall {
     const holding = holdNames(heldDirectory, plan.held, protectedPaths(plan));
     try {
       const possible = without(plan, holding.impossible);
-      const letter = writeLetter(possible, filterOf(plan));
+      const letter = writeLetter(possible, filterOf(plan), birth.env);
       const pins = openPins(letter.pins);
       try {
         const { exit, ran, complaint } = await launch(
@@ -93,7 +93,7 @@ function gapError(gaps: readonly Gap[]): WallError {
 /** A wall that the agent can write is a wall that the agent owns the next time. */
 function refuseWritableWall(plan: Plan, programs: readonly string[]): void {
   for (const program of programs) {
-    if (decisionFor(plan, program)?.access !== "rw") continue;
+    if (!isGranted(plan, program)) continue;
     throw new WallError("BWRAP_MISSING", `${program} lies where the sandbox may write, so it cannot be trusted.`, {
       hint: "Install it for the whole system, or work in another directory.",
       details: { program },
