@@ -152,8 +152,12 @@ function appeared({ plan }: PlannedSandbox): readonly string[] {
 /** A mount is lost when its place is taken by another file, as programs do that write by renaming. */
 function isSwapped({ source, target, access, identity }: Extract<Operation, { kind: "bind" }>): boolean {
   if (access !== "ro" || source !== target || identity === null) return false;
-  const stats = lstatSync(target, { throwIfNoEntry: false });
-  return stats === undefined || `${stats.dev}:${stats.ino}` !== identity;
+  try {
+    const stats = lstatSync(target);
+    return `${stats.dev}:${stats.ino}` !== identity;
+  } catch {
+    return true;
+  }
 }
 
 function leadsTo(path: string): string | null {
