@@ -93,7 +93,7 @@ function refuseMoved({ cwdIdentity }: SandboxOptions, { cwd, nodes }: Survey): v
 /** Links on the way are followed once, here; what does not exist is reported by the survey. */
 function resolved(path: string): string {
   try {
-    return realpathSync(path);
+    return realpathSync.native(path);
   } catch {
     return path;
   }

@@ -1,6 +1,5 @@
 import { accessSync, constants, existsSync, realpathSync, statSync } from "node:fs";
 import { dirname, isAbsolute, join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { MachineError } from "../errors.ts";
 
 /** Podbot's own native programs, each at its resolved path. */
@@ -13,9 +12,9 @@ export interface NativePrograms {
 /** Finds the native programs of this installation, wherever the calling module was bundled to. */
 export function findNativePrograms(): NativePrograms {
   const inside = join("native", "bin", process.arch);
-  for (let at = dirname(fileURLToPath(import.meta.url)), level = 0; level < 5; at = dirname(at), level++) {
+  for (let at = import.meta.dirname, level = 0; level < 5; at = dirname(at), level++) {
     if (existsSync(join(at, inside, "podbot-launch"))) {
-      const directory = realpathSync(join(at, inside));
+      const directory = realpathSync.native(join(at, inside));
       return {
         launch: join(directory, "podbot-launch"),
         enter: join(directory, "podbot-enter"),
@@ -38,7 +37,7 @@ export function installationParts(native: NativePrograms): readonly string[] {
 export function findOnPath(name: string, path: string): string | null {
   for (const directory of path.split(":")) {
     const candidate = join(directory, name);
-    if (isAbsolute(directory) && isExecutable(candidate)) return realpathSync(candidate);
+    if (isAbsolute(directory) && isExecutable(candidate)) return realpathSync.native(candidate);
   }
   return null;
 }

@@ -61,5 +61,6 @@ export const passedByDefault: readonly string[] = [
 
 /** Whether a list of names and `PREFIX*` patterns lets a variable in. */
 export function passes(name: string, patterns: readonly string[]): boolean {
-  return patterns.some((pattern) => (pattern.endsWith("*") ? name.startsWith(pattern.slice(0, -1)) : name === pattern));
+  if (patterns.includes(name)) return true;
+  return patterns.some((pattern) => pattern.endsWith("*") && name.startsWith(pattern.slice(0, -1)));
 }

@@ -8,8 +8,13 @@ const mostNames = 200_000;
 
 /** The existing paths that a pattern stands for, with links resolved. */
 export function expandPattern(pattern: string, reader: Reader): readonly string[] {
-  const found = isGlob(pattern) ? walk(pattern) : [pattern];
-  const resolved = found.map((path) => reader.resolve(path)).filter((path) => path !== null);
+  if (!isGlob(pattern)) {
+    const resolved = reader.resolve(pattern);
+    return resolved === null ? [] : [resolved];
+  }
+  const resolved = walk(pattern)
+    .map((path) => reader.resolve(path))
+    .filter((path) => path !== null);
   return [...new Set(resolved)].sort();
 }
 

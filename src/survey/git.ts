@@ -3,7 +3,7 @@ import { join, resolve } from "node:path";
 import { PolicyError } from "../errors.ts";
 import type { GitLayout } from "../policy/git.ts";
 import { parentOf } from "../policy/paths.ts";
-import { parseGitConfig } from "./git-config.ts";
+import { type GitSetting, parseGitConfig } from "./git-config.ts";
 import { kindOf, type Reader, statOf } from "./reader.ts";
 
 /** A repository with more than this many refs or submodules is beyond what a list of mounts can hold. */
@@ -32,6 +32,8 @@ function layoutAt(root: string, question: GitQuestion, reader: Reader): GitLayou
   if (gitDir === null || commonDir === null) return unlessHere(entry.path, root, question);
   const modules = submodules(join(commonDir, "modules"), 0);
   const places = [...new Set([commonDir, gitDir, ...modules])];
+  const settings = readSettings(places, question.home);
+  const hookDirectories = findHookDirectories(root, settings, question.home, reader);
   return {
     entry,
     gitDir,
@@ -39,8 +41,8 @@ function layoutAt(root: string, question: GitQuestion, reader: Reader): GitLayou
     pointsBack: pointsBack(entry, root, gitDir, commonDir, question.uid, reader),
     modules,
     worktrees: childDirectories(join(commonDir, "worktrees")),
-    obeyed: obeyedFiles(root, places, question.home, reader),
-    hookDirectories: hookDirectories(root, places, question.home, reader),
+    obeyed: obeyedFiles(places, hookDirectories, settings, question.home, reader),
+    hookDirectories,
     branch: /^ref: (.+)$/m.exec(textOf(join(gitDir, "HEAD")))?.[1]?.trim() ?? null,
     heads: question.strict ? looseHeads(commonDir) : [],
   };
@@ -106,7 +108,9 @@ function pointsBack(
     const back = textOf(join(gitDir, "gitdir")).trim();
     return back !== "" && reader.resolve(resolve(gitDir, back)) === entry.path;
   }
-  const worktree = settingsIn(join(gitDir, "config"), "core", "worktree").at(-1);
+  const worktree = parseGitConfig(textOf(join(gitDir, "config")))
+    .filter(({ section, key }) => section === "core" && key === "worktree")
+    .at(-1)?.value;
   return gitDir === commonDir && worktree !== undefined && reader.resolve(resolve(gitDir, worktree)) === root;
 }
 
@@ -127,30 +131,50 @@ function childDirectories(directory: string): readonly string[] {
     .sort();
 }
 
+type FileSetting = GitSetting & { readonly file: string };
+
+/** Everything that git would read as configuration here, with the file that says it. */
+function readSettings(places: readonly string[], home: string): readonly FileSetting[] {
+  const files = [
+    ...places.flatMap((place) => [join(place, "config"), join(place, "config.worktree")]),
+    join(home, ".gitconfig"),
+    join(home, ".config/git/config"),
+  ];
+  return files.flatMap((file) => parseGitConfig(textOf(file)).map((setting) => ({ ...setting, file })));
+}
+
 /** Files besides git's own that git obeys: what configurations include, submodules' `.git`, what hooks link to. */
-function obeyedFiles(root: string, places: readonly string[], home: string, reader: Reader): readonly string[] {
-  const included = configurations(places, home).flatMap((file) =>
-    ["include", "includeif"].flatMap((section) =>
-      settingsIn(file, section, "path").map((written) => fromHome(written, parentOf(file), home)),
-    ),
+function obeyedFiles(
+  places: readonly string[],
+  hookDirectories: readonly string[],
+  settings: readonly FileSetting[],
+  home: string,
+  reader: Reader,
+): readonly string[] {
+  const included = settings
+    .filter(({ section, key }) => (section === "include" || section === "includeif") && key === "path")
+    .map(({ value, file }) => fromHome(value, parentOf(file), home));
+  const pointers = settings
+    .filter(({ section, key }) => section === "core" && key === "worktree")
+    .map(({ value, file }) => join(resolve(parentOf(file), value), ".git"));
+  const linked = [...hookDirectories, ...places.map((place) => join(place, "hooks"))].flatMap((directory) =>
+    entriesOf(directory)
+      .filter((entry) => entry.isSymbolicLink())
+      .flatMap((entry) => reader.resolve(join(directory, entry.name)) ?? []),
   );
-  const pointers = places.flatMap((place) =>
-    settingsIn(join(place, "config"), "core", "worktree").map((worktree) => join(resolve(place, worktree), ".git")),
-  );
-  const linked = hookDirectories(root, places, home, reader)
-    .concat(places.map((place) => join(place, "hooks")))
-    .flatMap((directory) =>
-      entriesOf(directory)
-        .filter((entry) => entry.isSymbolicLink())
-        .flatMap((entry) => reader.resolve(join(directory, entry.name)) ?? []),
-    );
   return [...new Set([...included, ...pointers, ...linked].map((path) => reader.resolve(path) ?? path))];
 }
 
 /** git runs hooks at the top of the worktree, so that is what a relative path means. */
-function hookDirectories(root: string, places: readonly string[], home: string, reader: Reader): readonly string[] {
-  const written = configurations(places, home).flatMap((file) => settingsIn(file, "core", "hookspath"));
-  const directories = written.map((path) => withCalled(fromHome(path, root, home)));
+function findHookDirectories(
+  root: string,
+  settings: readonly FileSetting[],
+  home: string,
+  reader: Reader,
+): readonly string[] {
+  const directories = settings
+    .filter(({ section, key }) => section === "core" && key === "hookspath")
+    .map(({ value }) => withCalled(fromHome(value, root, home)));
   return [...new Set(directories.map((path) => reader.resolve(path) ?? path))];
 }
 
@@ -159,24 +183,8 @@ function withCalled(directory: string): string {
   return directory.endsWith("/.husky/_") ? parentOf(directory) : directory;
 }
 
-function configurations(places: readonly string[], home: string): readonly string[] {
-  return [
-    ...places.flatMap((place) => [join(place, "config"), join(place, "config.worktree")]),
-    join(home, ".gitconfig"),
-    join(home, ".config/git/config"),
-  ];
-}
-
 function fromHome(written: string, from: string, home: string): string {
   return written.startsWith("~/") ? join(home, written.slice(2)) : resolve(from, written);
-}
-
-function settingsIn(file: string, section: string, key: string): readonly string[] {
-  const text = textOf(file);
-  if (text === "") return [];
-  return parseGitConfig(text)
-    .filter((setting) => setting.section === section && setting.key === key)
-    .map(({ value }) => value);
 }
 
 function looseHeads(commonDir: string): readonly string[] {

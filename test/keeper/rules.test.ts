@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Layer, LayerName, PartialConfig } from "../../src/config/types.ts";
 import { PolicyError } from "../../src/errors.ts";
-import { collectRules, ownRules, presetsOf } from "../../src/keeper/rules.ts";
+import { collectRules, elsewhereRules, ownRules, presetsOf } from "../../src/keeper/rules.ts";
 import { choosePresets } from "../../src/policy/presets.ts";
 import { failure } from "../failure.ts";
 
@@ -92,6 +92,12 @@ describe("the rules of presets", () => {
     });
   });
 
+  test("say which of them only protect", () => {
+    const rules = collectRules([], choosePresets(["!@all", "@base", "@lint/ts"]), "host", from);
+    expect(rules.find(({ written }) => written === "tsconfig.json")).toMatchObject({ access: "ro", guard: true });
+    expect(rules.find(({ written }) => written === "~")).not.toHaveProperty("guard");
+  });
+
   test("in a minimal root leave the home out, since the host's is not there", () => {
     const rules = collectRules([], choosePresets([]), "minimal", from);
     expect(rules.filter(({ written }) => written.startsWith("~"))).toEqual([]);
@@ -115,12 +121,51 @@ describe("the presets of a configuration", () => {
   });
 });
 
+describe("the rules for stores that lie elsewhere", () => {
+  const lines = (systemHome: string, env: Readonly<Record<string, string | undefined>> = {}) =>
+    elsewhereRules(from, systemHome, env).map(({ access, pattern, written }) => `${access} ${pattern} (${written})`);
+
+  test("are none where nothing lies elsewhere", () => {
+    expect(lines("/home/u", { HOME: "/home/u", KUBECONFIG: undefined, NETRC: "" })).toEqual([]);
+  });
+
+  test("hide what a variable names, each of several, with its own name", () => {
+    expect(lines("/home/u", { KUBECONFIG: "/k/a:/k/b/", GNUPGHOME: "/g", CARGO_HOME: "/c" })).toEqual([
+      "exclude /c/credentials ($CARGO_HOME/credentials)",
+      "exclude /c/credentials.toml ($CARGO_HOME/credentials.toml)",
+      "exclude /g ($GNUPGHOME)",
+      "exclude /k/a ($KUBECONFIG)",
+      "exclude /k/b ($KUBECONFIG)",
+    ]);
+  });
+
+  test("pass over what is no absolute path", () => {
+    expect(lines("/home/u", { KUBECONFIG: "relative:~/x", GNUPGHOME: "." })).toEqual([]);
+  });
+
+  test("hide the stores of the home that the system knows, where HOME is another", () => {
+    expect(lines("/root")).toContain("exclude /root/.ssh (/root/.ssh)");
+    expect(lines("/root").every((line) => line.startsWith("exclude /root/"))).toBe(true);
+  });
+
+  test.each(["/", ""])("know no stores in a home like %j", (systemHome) => {
+    expect(lines(systemHome)).toEqual([]);
+  });
+
+  test("are the preset's, and trusted", () => {
+    for (const rule of elsewhereRules(from, "/root", {})) {
+      expect(rule).toMatchObject({ layer: "default", origin: "preset @base", trusted: true });
+    }
+  });
+});
+
 describe("Podbot's own rules", () => {
   const rules = ownRules(from, {
     configDirectory: "/home/u/.config/podbot",
-    stateDirectory: "/home/u/.local/state/podbot",
+    stateDirectories: ["/home/u/.local/state/podbot", "/home/u/.local/state/podbot/held"],
     configFiles: ["/home/u/project/.podbot/config.toml", "/elsewhere/podbot.toml"],
     installation: ["/opt/podbot/dist"],
+    scripts: ["/home/u/project/tools/npm.sh"],
   });
 
   test("keep what Podbot obeys and executes outside, whoever asks", () => {
@@ -128,11 +173,13 @@ describe("Podbot's own rules", () => {
       "ro /home/u/project/.podbot",
       "ro /home/u/.config/podbot",
       "ro /home/u/.local/state/podbot",
+      "ro /home/u/.local/state/podbot/held",
       "ro /home/u/project/.podbot/config.toml",
       "ro /elsewhere/podbot.toml",
       "ro /opt/podbot/dist",
+      "ro /home/u/project/tools/npm.sh",
     ]);
-    for (const rule of rules) expect(rule).toMatchObject({ layer: "podbot", trusted: true });
+    for (const rule of rules) expect(rule).toMatchObject({ layer: "podbot", trusted: true, guard: true });
   });
 
   test("keep the directories that it obeys from being made", () => {
@@ -141,6 +188,7 @@ describe("Podbot's own rules", () => {
       ["/home/u/project/.podbot", { kind: "directory" }],
       ["/home/u/.config/podbot", { kind: "directory" }],
       ["/home/u/.local/state/podbot", { kind: "directory" }],
+      ["/home/u/.local/state/podbot/held", { kind: "directory" }],
     ]);
   });
 });

@@ -51,6 +51,11 @@ describe("the variables inside", () => {
     ]);
   });
 
+  test("leave out names that a shell might execute", () => {
+    const env = { "BASH_FUNC_x%%": "() { :; }", "A-B": "1", "1A": "2", "A B": "3", A_1: "4" };
+    expect(Object.keys(chosen({ environment: { pass: ["*"] } }, { env }))).toEqual(["A_1", "PATH", "TMPDIR"]);
+  });
+
   test.each([
     ["first", false, "/run/podbot/bin:/usr/bin:/bin"],
     ["last, where sandboxes may nest", true, "/usr/bin:/bin:/run/podbot/bin"],
@@ -135,6 +140,16 @@ describe("the values of variables", () => {
       C: "two\nlines",
       D: "none",
     });
+  });
+
+  test("come from files in the home, by ~ or a relative path", () => {
+    writeFileSync(join(directory, "token"), "abc\n");
+    const value: PartialConfig = {
+      environment: { set: { A: "!secret a", B: "!secret b" } },
+      secrets: { a: { file: "~/token" }, b: { file: "token" } },
+    };
+    expect(resolved(value, { HOME: directory })).toMatchObject({ A: "abc", B: "abc" });
+    expect(failure(ConfigError, () => resolved(value, {})).code).toBe("SECRET_MISSING");
   });
 
   test.each<[string, PartialConfig["secrets"], string]>([

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { decisionFor } from "../../src/plan/access.ts";
+import { decisionFor, isGranted } from "../../src/plan/access.ts";
 import { cwd, planFor, presetRules, said } from "./ordinary.ts";
 
 const plan = planFor([...presetRules("!@all", "@base"), said("flag", "ro src/a"), said("flag", "exclude ~/data")], {
@@ -25,5 +25,23 @@ describe("the decision for a path is that of the nearest rule at or above it", (
 
   test.each(["/usr/bin", "/", "/home"])("%s: none", (path) => {
     expect(decisionFor(plan, path)).toBeNull();
+  });
+});
+
+describe("a path is granted for writing", () => {
+  const own = said("podbot", "ro src/a", { guard: true });
+  const guarded = planFor([...presetRules("!@all", "@base"), own, said("flag", "ro docs")], {
+    [`${cwd}/src/a/b`]: "file",
+    [`${cwd}/docs`]: "directory",
+  });
+
+  test.each([
+    [`${cwd}/new`, true],
+    [`${cwd}/src/a/b`, true],
+    [`${cwd}/docs/x`, false],
+    ["/home/u/notes", false],
+    ["/usr/bin", false],
+  ])("%s: %s, Podbot's own protection left aside", (path, expected) => {
+    expect(isGranted(guarded, path)).toBe(expected);
   });
 });

@@ -8,7 +8,7 @@ import { cwd, ordinaryRequest, ordinaryTree, planFor, presetRules, said } from "
 import { repositoryAt, surveyOf, type Tree } from "./tree.ts";
 
 const base = presetRules("!@all", "@base");
-const untrusted = (line: string): Rule => said("project", line, { trusted: false, origin: "/p/.podbot/config.toml" });
+const untrusted = (line: string): Rule => said("project", line, { trusted: false });
 const directory = { kind: "directory" } as const;
 
 describe("a rule is refused", () => {
@@ -40,6 +40,27 @@ describe("a rule is refused", () => {
     expect(() => planFor([...base, said("flag", line)], tree)).not.toThrow();
   });
 
+  const linked: Tree = {
+    [`${cwd}/data`]: "-> /srv/data",
+    "/srv/data/a": "file",
+    [`${cwd}/src/link`]: `-> ${cwd}/docs`,
+    [`${cwd}/docs`]: "directory",
+  };
+
+  test.each(["rw data", "ro data", "rw data/a", "ro *"])(
+    "where a link leads out of the working directory: %s",
+    (line) => {
+      const error = failure(PolicyError, () => planFor([...base, said("flag", line)], linked));
+      expect(error.code).toBe("PATH_REFUSED");
+      expect(error.message).toContain("a link leads out of the working directory");
+      expect(error.hint).toContain("/srv/data");
+    },
+  );
+
+  test.each(["exclude data", "rw src/link", "rw /srv/data"])("but %s is not", (line) => {
+    expect(() => planFor([...base, said("flag", line)], linked)).not.toThrow();
+  });
+
   test("only where it stands for something", () => {
     expect(() => planFor([...base, said("flag", "rw /dev/nothing")])).not.toThrow();
   });
@@ -50,11 +71,6 @@ describe("a working directory is refused where", () => {
     const error = failure(PolicyError, () => planFor([], { [place]: "directory" }, { request: { cwd: place } }));
     expect(error.code).toBe("PATH_REFUSED");
     expect(error.message).toContain("is private inside");
-  });
-
-  test("it does not exist", () => {
-    const error = failure(PolicyError, () => planFor([], {}, { request: { cwd: "/home/u/gone" } }));
-    expect(error.message).toContain("it does not exist");
   });
 
   test("but a directory in /tmp will do", () => {
@@ -93,60 +109,8 @@ describe("a rule stands for", () => {
   });
 });
 
-describe("the project's configuration, untrusted,", () => {
-  const tree: Tree = {
-    "/home/u/data/a": "file",
-    "/home/u/.ssh/id": "file",
-    [`${cwd}/src`]: "directory",
-    [`${cwd}/.env`]: "file",
-  };
-
-  test.each([
-    ["ro src", `${cwd}/src`, "ro"],
-    ["exclude src", `${cwd}/src`, "exclude"],
-    ["exclude ~/data", "/home/u/data/a", "exclude"],
-    ["ro ~/data", "/home/u/data/a", "ro"],
-    ["rw src", `${cwd}/src`, "rw"],
-    ["exclude *", `${cwd}/src`, "exclude"],
-    ["rw ~/none", "/home/u/none", "ro"],
-    ["rw ~/.ssh", "/home/u/.ssh/id", "exclude"],
-  ] as const)("may say %s", (line, path, access) => {
-    expect(accessInside(planFor([...base, untrusted(line)], tree), path)).toBe(access);
-  });
-
-  test.each([
-    ["rw ~/data", [], "/home/u/data"],
-    ["rw ~/data/a", [], "/home/u/data/a"],
-    ["rw /usr", [], "/usr"],
-    ["ro ~/.ssh/id", [], "/home/u/.ssh/id"],
-    ["ro ~/.ssh/*", [], "/home/u/.ssh/id"],
-    ["rw src", [said("global", "ro sr?")], `${cwd}/src`],
-    ["ro .env", [said("flag", "exclude .e*")], `${cwd}/.env`],
-  ])("may not say %s", (line, others, path) => {
-    const error = failure(PolicyError, () => planFor([...base, ...others, untrusted(line)], tree));
-    expect(error.code).toBe("CONFIG_UNTRUSTED");
-    expect(error.message).toContain(`  /p/.podbot/config.toml: ${line} opens ${path}`);
-    expect(error.details).toEqual({ paths: [path] });
-    expect(error.hint).toContain("podbot trust");
-  });
-
-  test("is told of everything that it may not say, at once", () => {
-    const error = failure(PolicyError, () =>
-      planFor([...base, untrusted("rw ~/data"), untrusted("rw src"), untrusted("ro ~/.ssh/id")], tree),
-    );
-    expect(error.details).toEqual({ paths: ["/home/u/data", "/home/u/.ssh/id"] });
-  });
-
-  test("may say all of it once it is trusted", () => {
-    const trusted = (line: string) => said("project", line);
-    const plan = planFor([...base, trusted("rw ~/data"), trusted("ro ~/.ssh/id")], tree);
-    expect(accessInside(plan, "/home/u/data/a")).toBe("rw");
-    expect(accessInside(plan, "/home/u/.ssh/id")).toBe("ro");
-  });
-});
-
 describe("Podbot's own protection", () => {
-  const own = said("podbot", "ro .podbot", { placeholder: directory });
+  const own = said("podbot", "ro .podbot", { placeholder: directory, guard: true });
   const tree: Tree = { [`${cwd}/.podbot/config.toml`]: "file" };
 
   test.each(["rw .podbot", "rw .podbot/config.toml", "rw .podbot/*", "rw **/config.toml", "rw ~/project/.podbot/"])(
@@ -165,15 +129,18 @@ describe("Podbot's own protection", () => {
     expect(accessInside(plan, `${cwd}/.podbot/other`)).toBe("ro");
   });
 
-  test("opens nothing that is hidden", () => {
-    const rules = [said("podbot", "ro ~/.config/podbot"), said("flag", "exclude ~/.config")];
-    const plan = planFor(rules, { "/home/u/.config/podbot/config.toml": "file" });
-    expect(accessInside(plan, "/home/u/.config/podbot/config.toml")).toBe("exclude");
-  });
+  test.each(["exclude ~/.config", "exclude ~/.config/podbot", "exclude ~/.config/pod*", "exclude ~/.config/podbot/*"])(
+    "opens nothing that is hidden: %s",
+    (line) => {
+      const rules = [said("podbot", "ro ~/.config/podbot", { guard: true }), said("flag", line)];
+      const plan = planFor(rules, { "/home/u/.config/podbot/config.toml": "file" });
+      expect(accessInside(plan, "/home/u/.config/podbot/config.toml")).toBe("exclude");
+    },
+  );
 });
 
 describe("a protected name that does not exist", () => {
-  const hold = (line: string) => said("podbot", line, { placeholder: directory });
+  const hold = (line: string) => said("podbot", line, { placeholder: directory, guard: true });
 
   test("is held, so that it cannot be made", () => {
     const plan = planFor([...base, hold("ro .podbot")]);
@@ -247,7 +214,32 @@ describe("the repository around the working directory", () => {
   });
 });
 
-describe("a socket on which a program of the host listens", () => {
+describe("the repository, which may be hostile, opens nothing", () => {
+  const tree: Tree = {
+    "/home/u/.ssh/id": "file",
+    "/home/u/.password-store/.git/config": "file",
+    "/home/u/other/.git/refs": "directory",
+    "/run/user/1000/bus": "socket",
+    "/tmp/tmux-1000/default": "socket",
+  };
+  const places = ["/home/u/.ssh/id", "/home/u/.password-store/.git/config", "/run/user/1000", "/tmp/tmux-1000"];
+
+  test.each(places)("by naming %s as what git obeys", (path) => {
+    for (const git of [repositoryAt(cwd, { hookDirectories: [path] }), repositoryAt(cwd, { obeyed: [path] })]) {
+      expect(accessInside(planFor(base, tree, { survey: { git } }), path)).toBe("exclude");
+    }
+  });
+
+  test.each(["/home/u/other/.git", "/home/u/.password-store/.git"])("by lying in %s", (gitDir) => {
+    const entry = { path: `${cwd}/.git`, kind: "file" } as const;
+    const git = repositoryAt(cwd, { entry, gitDir, commonDir: gitDir, pointsBack: false });
+    const before = planFor(base, tree);
+    const after = planFor(base, tree, { survey: { git } });
+    for (const path of Object.keys(tree)) expect(accessInside(after, path)).toBe(accessInside(before, path));
+  });
+});
+
+describe("a socket to which a program of the host is bound", () => {
   const socket = "/home/u/.agent/sock";
   const tree: Tree = { [socket]: "socket", "/home/u/.agent/log": "file" };
 
@@ -255,7 +247,7 @@ describe("a socket on which a program of the host listens", () => {
     const plan = planFor(base, tree);
     expect(accessInside(plan, socket)).toBe("exclude");
     expect(accessInside(plan, "/home/u/.agent/log")).toBe("ro");
-    expect(plan.paths.at(-1)?.origin).toBe("a program of the host listens there");
+    expect(plan.paths.at(-1)?.origin).toBe("a program of the host is bound there");
   });
 
   test.each(["ro", "rw"] as const)("is %s where the owner names it", (access) => {
@@ -264,6 +256,13 @@ describe("a socket on which a program of the host listens", () => {
 
   test("stays hidden where the owner names only its directory", () => {
     expect(accessInside(planFor([...base, said("flag", "rw ~/.agent")], tree), socket)).toBe("exclude");
+  });
+
+  test.each([
+    ["a preset", said("default", `ro ${socket}`)],
+    ["a guard", said("global", `ro ${socket}`, { guard: true })],
+  ])("stays hidden where only %s names it", (_, rule) => {
+    expect(accessInside(planFor([...base, rule], tree), socket)).toBe("exclude");
   });
 
   test("stays hidden where an untrusted project names it", () => {
@@ -281,6 +280,7 @@ describe("names to watch", () => {
     const rules = [
       ...base,
       said("default", "ro missing.json"),
+      said("default", "ro once.json"),
       said("global", "ro missing.json"),
       said("default", "ro there.json"),
       said("default", "ro *.toml"),
@@ -290,6 +290,9 @@ describe("names to watch", () => {
       said("default", "ro held", { placeholder: directory }),
       said("default", "ro own", { own: "own" }),
     ];
-    expect(planFor(rules, { [`${cwd}/there.json`]: "file" }).watched).toEqual([`${cwd}/missing.json`]);
+    expect(planFor(rules, { [`${cwd}/there.json`]: "file" }).watched).toEqual([
+      `${cwd}/missing.json`,
+      `${cwd}/once.json`,
+    ]);
   });
 });

@@ -43,7 +43,7 @@ function above(path: string): readonly string[] {
 }
 
 const guards = ["ro .podbot", "ro ~/.config/podbot"].map((line) =>
-  said("podbot", line, { placeholder: { kind: "directory" } }),
+  said("podbot", line, { placeholder: { kind: "directory" }, guard: true }),
 );
 const standing = [...presetRules(), ...guards];
 
@@ -194,8 +194,7 @@ describe("whatever an untrusted rule says, it", () => {
   test("gives nobody more than there was without it, or it is refused", () => {
     fc.assert(
       fc.property(rules, fc.array(ruleOf(false), { minLength: 1, maxLength: 3 }), (given, untrusted) => {
-        const base = presetRules("!@caches");
-        const build = (all: readonly Rule[]) => planFor([...base, ...guards, ...all], tree, { survey: { git } });
+        const build = (all: readonly Rule[]) => planFor([...standing, ...all], tree, { survey: { git } });
         let before: Plan;
         let after: Plan;
         try {

@@ -33,6 +33,29 @@ describe("the host's root", () => {
   });
 });
 
+describe("places where root changes the kernel", () => {
+  const tree: Tree = { "/proc/sys/kernel": "directory", "/proc/sysrq-trigger": "file" };
+  const covered = (uid: number) =>
+    planFor([], tree, { request: { uid } }).operations.filter(({ target }) => target.startsWith("/proc/"));
+
+  test("are read-only for root, as far as they exist", () => {
+    expect(covered(0)).toEqual(
+      ["/proc/sys", "/proc/sysrq-trigger"].map((path) => ({
+        kind: "bind",
+        source: path,
+        target: path,
+        access: "ro",
+        identity: identityOf(path),
+        why: "root changes the kernel there",
+      })),
+    );
+  });
+
+  test("are closed to others anyway", () => {
+    expect(covered(1000)).toEqual([]);
+  });
+});
+
 describe("a minimal root", () => {
   const tree: Tree = {
     "/usr/bin": "directory",
@@ -83,6 +106,11 @@ describe("a minimal root", () => {
     );
   });
 
+  test("is not mounted anew where it is readable already", () => {
+    const again = planFor([said("flag", "ro /usr/bin")], tree, { request: { root: "minimal" } });
+    expect(again.paths).toMatchObject([{ path: "/usr/bin", mounted: false }]);
+  });
+
   test("without a listing is empty", () => {
     const empty = planFor([said("default", "rw .")], {}, { request: { root: "minimal" }, survey: { listings: {} } });
     expect(ground(empty)[1]).toBe("dev /dev");
@@ -115,7 +143,13 @@ describe("a verdict", () => {
     ["rw in what is writable", [said("default", "rw ."), said("flag", "rw src")], `${cwd}/src`],
     ["exclude in what is hidden", [said("flag", "exclude ~/data"), said("flag", "exclude ~/data/a")], "/home/u/data/a"],
     ["exclude in what is private", [said("flag", "exclude /tmp/a")], "/tmp/a"],
-    ["Podbot's own in what is readable", [said("podbot", "ro /usr/bin")], "/usr/bin"],
+    ["a guard in what is readable", [said("podbot", "ro /usr/bin", { guard: true })], "/usr/bin"],
+    [
+      "a guard in what is hidden",
+      [said("flag", "exclude ~/data"), said("default", "ro ~/data/a", { guard: true })],
+      "/home/u/data/a",
+    ],
+    ["a guard in what is private", [said("default", "ro /tmp/a", { guard: true })], "/tmp/a"],
   ])("that changes nothing is not mounted: %s", (_, rules, path) => {
     const tree: Tree = { [`${cwd}/src`]: "directory", "/home/u/data/a": "file", "/tmp/a": "file" };
     const plan = planFor(rules, tree);
@@ -177,7 +211,7 @@ describe("a protected path in a writable directory", () => {
 
   test("has each directory above it mounted once, with what it stood for", () => {
     const plan = planFor([...base, said("flag", "ro a/b/c/protected"), said("flag", "ro a/b/also")], tree);
-    const above = plan.operations.filter(({ why }) => why.startsWith("cannot be renamed"));
+    const above = plan.operations.filter(({ why }) => why.startsWith("cannot be renamed: it holds"));
     expect(above).toEqual(
       ["a", "a/b", "a/b/c"].map((name) =>
         expect.objectContaining({ access: "rw", target: `${cwd}/${name}`, identity: identityOf(`${cwd}/${name}`) }),
@@ -283,6 +317,16 @@ describe("a directory of the sandbox's own", () => {
       "/home/u/go": "directory",
     });
     expect(plan.kept).toEqual([`${kept}/cache`, `${kept}/npm`, `${kept}/go-pkg`]);
+  });
+
+  test.each([
+    [200, true],
+    [201, false],
+  ])("is not worth building a directory anew that has %i entries: %s", (count, worthIt) => {
+    const entries = Array.from({ length: count - 1 }, (_, at) => [`/home/u/file-${at}`, "file"] as const);
+    const plan = planFor(caches, Object.fromEntries(entries));
+    expect(plan.kept.includes(`${kept}/cache`)).toBe(worthIt);
+    expect(ground(plan).includes("tmpfs /home/u")).toBe(worthIt);
   });
 
   test("has its place in the root, too", () => {

@@ -42,7 +42,7 @@ describe("a plan", () => {
         {
           kind: "file",
           target: "/run/podbot/sandbox.json",
-          content: '{"sandbox":"podbot","wall":"bubblewrap","root":"host","network":"none"}\n',
+          content: '{"inside":true,"wall":"bubblewrap","root":"host","network":"none"}\n',
           mode: 0o444,
           why,
         },
@@ -128,7 +128,7 @@ describe("Podbot's own corner", () => {
     const request = { root: "minimal", network: { mode: "open", origin: "x" } } as const;
     const sign = planFor([], {}, { request }).operations.find(({ target }) => target === "/run/podbot/sandbox.json");
     expect(sign?.kind === "file" && JSON.parse(sign.content)).toEqual({
-      sandbox: "podbot",
+      inside: true,
       wall: "bubblewrap",
       root: "minimal",
       network: "open",

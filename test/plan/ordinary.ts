@@ -38,6 +38,7 @@ export function ordinaryRequest(more: Partial<Request> = {}): Request {
     keptDirectory: "/home/u/.local/state/podbot/kept",
     native: { enter: "/opt/podbot/enter", shim: "/opt/podbot/shim" },
     graceMs: 10_000,
+    uid: 1000,
     acceptedGaps: [],
     ...more,
   };

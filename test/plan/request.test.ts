@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { questions } from "../../src/plan/request.ts";
+import { kernelSwitches, questions } from "../../src/plan/request.ts";
 import { cwd, home, ordinaryRequest, presetRules, said } from "./ordinary.ts";
 
 describe("the questions of a request", () => {
@@ -7,7 +7,7 @@ describe("the questions of a request", () => {
     const rule = said("flag", "ro a");
     const commands = [{ kind: "deny", name: "rm" }] as const;
     const ask = questions(ordinaryRequest({ rules: [rule], commands }));
-    expect(ask).toMatchObject({ cwd, home, commands, path: "/usr/bin", network: false, emptyRoot: false });
+    expect(ask).toMatchObject({ cwd, home, uid: 1000, commands, path: "/usr/bin", network: false, emptyRoot: false });
     expect(ask.rules[0]).toBe(rule);
     expect(ask.rules.slice(1)).toEqual(
       ["/", "/opt/podbot/enter", "/opt/podbot/shim"].map((pattern) => ({
@@ -34,6 +34,12 @@ describe("the questions of a request", () => {
       ({ pattern }) => pattern,
     );
     expect(patterns.at(-1)).toBe("/run/docker.sock");
+  });
+
+  test("include where root could change the kernel, if it is root who asks", () => {
+    const patterns = questions(ordinaryRequest({ uid: 0 })).rules.map(({ pattern }) => pattern);
+    expect(patterns).toEqual(expect.arrayContaining([...kernelSwitches]));
+    expect(patterns).toContain("/proc/sys");
   });
 
   test("include how names are resolved where there is a network", () => {

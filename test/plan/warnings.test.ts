@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { GitLayout } from "../../src/policy/git.ts";
 import type { Rule } from "../../src/policy/rule.ts";
+import { accessInside } from "./mount-table.ts";
 import { cwd, planFor, presetRules, said } from "./ordinary.ts";
 import { repositoryAt, type Tree } from "./tree.ts";
 
@@ -58,25 +59,44 @@ describe("a flag that grants and loses", () => {
   });
 });
 
+describe("a rule that hides nothing", () => {
+  test.each([
+    ["no such path", "exclude ~/.secerts"],
+    ["a pattern that finds nothing", "exclude **/.envv"],
+  ])("is told so, since it may be misspelt: %s", (_, line) => {
+    expect(planFor([...base, said("flag", line)]).warnings).toEqual([
+      `${line} (--exclude, flag) hides nothing: there is no such path.`,
+    ]);
+  });
+
+  test.each([
+    ["a preset's, which is for every machine", said("default", "exclude ~/.secrets")],
+    ["one that grants", said("flag", "rw ~/.secrets")],
+    ["one that hides something", said("flag", "exclude ~/data")],
+  ])("is not %s", (_, rule) => {
+    expect(planFor([...base, rule], { "/home/u/data": "directory" }).warnings).toEqual([]);
+  });
+});
+
 describe("a link to something protected, in a writable directory,", () => {
   const link = `${cwd}/settings`;
-  const tree: Tree = { [link]: "-> /home/u/settings", "/home/u/settings": "file" };
+  const tree: Tree = { [link]: `-> ${cwd}/real`, [`${cwd}/real`]: "file", "/home/u/real": "file" };
   const warning = `${link} is a link: what it leads to is protected, but the link itself can be replaced inside.`;
 
   test.each(["ro", "exclude"])("is reported, since it can be replaced, and watched: %s", (access) => {
-    const plan = planFor([...base, said("flag", `${access} settings`), said("global", "ro settings")], tree);
+    const plan = planFor([...base, said("flag", `${access} settings`)], tree);
     expect(plan.warnings).toEqual([warning]);
-    expect(plan.links).toEqual({ [link]: "/home/u/settings" });
+    expect(plan.links).toEqual({ [link]: `${cwd}/real` });
   });
 
-  test("is reported where its rule is beaten, too", () => {
-    const plan = planFor([...base, said("global", "ro settings"), said("flag", "exclude ~/settings")], tree);
-    expect(plan.warnings).toContain(warning);
+  test("is reported once, also where its rule is beaten", () => {
+    const rules = [said("global", "ro settings"), said("project", "ro settings"), said("flag", "exclude real")];
+    expect(planFor([...base, ...rules], tree).warnings).toEqual([warning]);
   });
 
   test.each<[string, Rule, Tree]>([
     ["its rule protects nothing", said("flag", "rw settings"), tree],
-    ["its directory is read-only", said("flag", "ro ~/link"), { ...tree, "/home/u/link": "-> /home/u/settings" }],
+    ["its directory is read-only", said("flag", "ro ~/link"), { ...tree, "/home/u/link": "-> /home/u/real" }],
     ["it is no link", said("flag", "ro settings"), { [link]: "file" }],
     ["it leads nowhere", said("flag", "ro settings"), { [link]: "-> /nowhere" }],
   ])("is not reported where %s", (_, rule, given) => {
@@ -90,33 +110,35 @@ describe("a repository that lies elsewhere", () => {
   const elsewhere = (kind: GitLayout["entry"]["kind"], pointsBack: boolean) =>
     repositoryAt(cwd, {
       entry: { path: `${cwd}/.git`, kind },
-      gitDir: "/home/u/main/.git",
+      gitDir: kind === "directory" ? `${cwd}/.git` : "/home/u/main/.git",
       commonDir: "/home/u/main/.git",
       pointsBack,
     });
 
-  test("and does not point back stays read-only, with a way out", () => {
-    expect(planFor(base, {}, { survey: { git: elsewhere("file", false) } }).warnings).toEqual([
-      `${cwd}/.git names /home/u/main/.git, which does not point back, so it stays read-only. If it is right: --rw /home/u/main/.git`,
-    ]);
-  });
+  test.each(["file", "link", "directory"] as const)(
+    "and does not point back stays read-only, with a way out: by a %s",
+    (kind) => {
+      const survey = { git: elsewhere(kind, false) };
+      const plan = planFor(base, { "/home/u/main/.git/refs": "directory" }, { survey });
+      expect(accessInside(plan, "/home/u/main/.git/refs")).toBe("ro");
+      expect(plan.warnings).toEqual([
+        `${cwd}/.git leads to /home/u/main/.git, which does not point back, so it stays read-only. If it is right: --rw /home/u/main/.git`,
+      ]);
+    },
+  );
 
   test("is nothing new where it points back", () => {
-    expect(planFor(base, {}, { survey: { git: elsewhere("file", true) } }).warnings).toEqual([]);
+    const plan = planFor(base, { "/home/u/main/.git/refs": "directory" }, { survey: { git: elsewhere("file", true) } });
+    expect(accessInside(plan, "/home/u/main/.git/refs")).toBe("rw");
+    expect(plan.warnings).toEqual([]);
   });
 
-  test("is reported where a link leads there", () => {
-    const [warning] = planFor(base, {}, { survey: { git: elsewhere("link", false) } }).warnings;
-    expect(warning).toContain(`${cwd}/.git is a link`);
-  });
-
-  test("is nothing new where the working directory is a part of it", () => {
-    const git = repositoryAt("/home/u");
+  test.each([
+    ["the working directory is a part of it", repositoryAt("/home/u")],
+    ["it does not lie elsewhere", repositoryAt(cwd)],
+    ["it lies in the working directory, whatever leads there", repositoryAt(cwd, { pointsBack: false })],
+  ])("is nothing new where %s", (_, git) => {
     expect(planFor(base, {}, { survey: { git } }).warnings).toEqual([]);
-  });
-
-  test("is nothing new where it does not lie elsewhere", () => {
-    expect(planFor(base, {}, { survey: { git: repositoryAt(cwd) } }).warnings).toEqual([]);
   });
 });
 

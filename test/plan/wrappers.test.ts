@@ -139,10 +139,12 @@ describe("a command that is replaced by a script", () => {
       ["/usr/bin/make", "make", "script", "/run/podbot/real/make", "/usr/bin/dash", "-eu", "/run/podbot/wrappers/make"],
     ]);
     expect(mountOver(plan, "/run/podbot/wrappers/make")).toMatchObject({
+      access: "ro",
       identity: identityOf("/scripts/make"),
       why: "make is replaced by /scripts/make",
     });
     expect(mountOver(plan, "/run/podbot/real/make")).toMatchObject({
+      access: "ro",
       identity: identityOf("/usr/bin/make"),
       why: "the real make",
     });
@@ -158,6 +160,24 @@ describe("a command that is replaced by a script", () => {
     expect(mountOver(plan, "/run/podbot/real/npm")).toMatchObject({
       identity: identityOf("/usr/lib/node_modules/npm"),
     });
+  });
+
+  test.each<[string, string, string]>([
+    ["holds something hidden", "/home/u", "/home/u/tool.js"],
+    ["has rules of its own in it", "/opt/tools", "/opt/tools/tool.js"],
+  ])("goes without the package around its program where that %s", (_, around, program) => {
+    const request = { commands: [replace("tool")] };
+    const survey = {
+      targets: { tool: [target(program, around)] },
+      scripts: { tool: script("tool", "/usr/bin/dash") },
+    };
+    const plan = planFor(
+      [said("flag", "exclude /opt/tools/secret")],
+      { "/opt/tools/secret": "file" },
+      { request, survey },
+    );
+    expect(mounts(plan)).toContain(`/run/podbot/real/tool from ${program}`);
+    expect(rows(plan)[0]?.[3]).toBe("/run/podbot/real/tool");
   });
 
   test("is run by the real interpreter where that is wrapped itself", () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { credentialStores, machineSecrets } from "../../src/policy/credentials.ts";
+import { credentialStores, machineSecrets, relocatedStores } from "../../src/policy/credentials.ts";
 import { isGlob } from "../../src/policy/glob.ts";
 import { expandPath } from "../../src/policy/paths.ts";
 
@@ -34,6 +34,29 @@ describe("credential stores", () => {
     [".bash_history", "what was typed"],
   ])("count %s in: %s", (store) => {
     expect(credentialStores).toContain(store);
+  });
+});
+
+describe("stores that a variable puts elsewhere", () => {
+  test.each([
+    ["AWS_SHARED_CREDENTIALS_FILE", [""]],
+    ["KUBECONFIG", [""]],
+    ["GNUPGHOME", [""]],
+    ["NPM_CONFIG_USERCONFIG", [""]],
+    ["CARGO_HOME", ["/credentials", "/credentials.toml"]],
+  ])("are known by %s: %j", (name, places) => {
+    expect(relocatedStores[name]).toEqual(places);
+  });
+
+  test.each([
+    ["XDG_CONFIG_HOME", ".config/", "/gh"],
+    ["XDG_DATA_HOME", ".local/share/", "/keyrings"],
+  ])("below %s are all those that lie below %s, as %s does", (name, prefix, example) => {
+    const places = relocatedStores[name] ?? [];
+    expect(places).toContain(example);
+    expect(places.map((place) => prefix + place.slice(1))).toEqual(
+      credentialStores.filter((store) => store.startsWith(prefix)),
+    );
   });
 });
 

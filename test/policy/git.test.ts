@@ -11,8 +11,10 @@ function lines(layout: GitLayout, cwd = project, strict = false): readonly strin
   return gitRules(layout, cwd, strict).map(({ access, path }) => `${access} ${path}`);
 }
 
-const obeyed = (place: string) =>
-  ["hooks", "config", "config.worktree", "commondir"].map((name) => `ro ${place}/${name}`);
+const rules = (place: string, names: readonly string[]) => names.map((name) => `ro ${place}/${name}`);
+/** What git obeys in a repository, and in the part of it that a linked worktree has for itself. */
+const obeyed = (place: string) => rules(place, ["hooks", "config", "config.worktree", "commondir"]);
+const obeyedByWorktree = (place: string) => rules(place, ["commondir", "config.worktree", "gitdir"]);
 
 describe("what git obeys is read-only", () => {
   test("in the repository of the working directory, which needs nothing else", () => {
@@ -35,18 +37,46 @@ describe("what git obeys is read-only", () => {
     );
   });
 
+  test("in what every linked worktree has for itself", () => {
+    const worktrees = [`${project}/.git/worktrees/a`, `${project}/.git/worktrees/b`];
+    const layout = repositoryAt(project, { worktrees });
+    expect(lines(layout)).toEqual([...obeyed(`${project}/.git`), ...worktrees.flatMap(obeyedByWorktree)]);
+    expect(gitRules(layout, project, false).slice(4, 7)).toEqual([
+      { access: "ro", path: `${worktrees[0]}/commondir`, placeholder: { kind: "file", content: "../..\n" } },
+      { access: "ro", path: `${worktrees[0]}/config.worktree`, placeholder: emptyFile },
+      { access: "ro", path: `${worktrees[0]}/gitdir` },
+    ]);
+  });
+
+  test("in files elsewhere, where they exist", () => {
+    const included = `${project}/tools/gitconfig`;
+    const found = gitRules(repositoryAt(project, { obeyed: [included] }), project, false);
+    expect(found.at(-1)).toEqual({ access: "ro", path: included });
+  });
+
   test("in hook directories that the configuration names, which cannot be made where they are missing", () => {
-    const rules = gitRules(repositoryAt(project, { hookDirectories: [`${project}/.husky/_`] }), project, false);
-    expect(rules.at(-1)).toEqual({ access: "ro", path: `${project}/.husky/_`, placeholder: directory });
+    const found = gitRules(repositoryAt(project, { hookDirectories: [`${project}/.husky`] }), project, false);
+    expect(found.at(-1)).toEqual({ access: "ro", path: `${project}/.husky`, placeholder: directory });
   });
 });
 
 describe("git's own directory, where it lies outside the working directory,", () => {
-  test("is writable from a subdirectory", () => {
+  test("is writable from a subdirectory, where no second repository can take its place", () => {
     expect(lines(repositoryAt(project), `${project}/src`)).toEqual([
       `rw ${project}/.git`,
       ...obeyed(`${project}/.git`),
+      `ro ${project}/src/.git`,
     ]);
+    expect(gitRules(repositoryAt(project), `${project}/src`, false).at(-1)?.placeholder).toEqual(directory);
+  });
+
+  test("is the working directory itself where the repository is bare", () => {
+    const bare = repositoryAt(project, {
+      entry: { path: project, kind: "directory" },
+      gitDir: project,
+      commonDir: project,
+    });
+    expect(lines(bare)).toEqual([...obeyed(project), `ro ${project}/.git`]);
   });
 
   const main = "/home/u/main/.git";
@@ -54,31 +84,38 @@ describe("git's own directory, where it lies outside the working directory,", ()
     entry: { path: `${project}/.git`, kind: "file" },
     gitDir: `${main}/worktrees/project`,
     commonDir: main,
+    worktrees: [`${main}/worktrees/other`, `${main}/worktrees/project`],
   });
+  const protection = [
+    `ro ${project}/.git`,
+    ...obeyed(main),
+    ...obeyedByWorktree(`${main}/worktrees/project`),
+    ...obeyedByWorktree(`${main}/worktrees/other`),
+  ];
 
   test("is writable for a linked worktree to which it points back; the file that leads there is not", () => {
-    expect(lines({ ...worktree, pointsBack: true })).toEqual([
-      `rw ${main}`,
-      `rw ${main}/worktrees/project`,
-      `ro ${project}/.git`,
-      ...obeyed(main),
-      ...obeyed(`${main}/worktrees/project`),
-    ]);
+    expect(lines(worktree)).toEqual([`rw ${main}`, `rw ${main}/worktrees/project`, ...protection]);
   });
 
   test("is not writable if it does not point back", () => {
-    expect(lines(worktree)).toEqual([`ro ${project}/.git`, ...obeyed(main), ...obeyed(`${main}/worktrees/project`)]);
+    expect(lines({ ...worktree, pointsBack: false })).toEqual(protection);
+  });
+
+  test.each(["directory", "link"] as const)("is not writable if only a %s of the project's leads there", (kind) => {
+    const entry = { path: `${project}/.git`, kind };
+    const found = lines(repositoryAt(project, { entry, commonDir: main, pointsBack: false }));
+    expect(found.filter((line) => line.startsWith("rw"))).toEqual([]);
   });
 
   test("is not writable for the sake of a submodule's directory", () => {
     const modules = [`${main}/modules/a`];
-    expect(lines({ ...worktree, modules, pointsBack: true })).not.toContain(`rw ${main}/modules/a`);
+    expect(lines({ ...worktree, modules })).not.toContain(`rw ${main}/modules/a`);
   });
 
   test("is writable for a submodule's worktree to which it points back", () => {
     const gitDir = "/home/u/super/.git/modules/project";
     const entry = { path: `${project}/.git`, kind: "file" } as const;
-    expect(lines(repositoryAt(project, { entry, gitDir, commonDir: gitDir, pointsBack: true }))).toEqual([
+    expect(lines(repositoryAt(project, { entry, gitDir, commonDir: gitDir }))).toEqual([
       `rw ${gitDir}`,
       `ro ${project}/.git`,
       ...obeyed(gitDir),
@@ -118,7 +155,6 @@ describe("strict protection", () => {
       entry: { path: `${project}/.git`, kind: "file" },
       gitDir: "/main/.git/worktrees/project",
       commonDir: "/main/.git",
-      pointsBack: true,
       heads: ["main", "next"],
     });
     expect(lines(layout, project, true).slice(-3)).toEqual([

@@ -10,12 +10,13 @@ const names = ["@base", "@caches", "@agents", "@git", "@git-strict", "@lint/ts",
 const all = names.filter((name) => name !== "@git-strict");
 const chosen = (...toggles: readonly string[]) => choosePresets(toggles).map(({ name }) => name);
 
-/** `access path`, or `own path name` where the sandbox has a directory of its own. */
+/** `access path`, `guard path` where a rule never grants, `own path name` where the sandbox has its own directory. */
 function lines(name: string): readonly string[] {
   const preset = presets.find((candidate) => candidate.name === name);
-  return (preset?.entries ?? []).map(({ access, path, own }) =>
-    own === undefined ? `${access} ${path}` : `own ${path} ${own}`,
-  );
+  return (preset?.entries ?? []).map(({ access, path, own, guard }) => {
+    if (guard) expect(access).toBe("ro");
+    return own === undefined ? `${guard ? "guard" : access} ${path}` : `own ${path} ${own}`;
+  });
 }
 
 describe("the presets", () => {
@@ -76,20 +77,20 @@ describe("the presets", () => {
       "rw ~/.local/share/goose/sessions",
       "rw ~/.local/state/goose/logs",
       "rw ~/.qwen/tmp",
-      "ro .claude/settings.json",
-      "ro .claude/settings.local.json",
-      "ro .claude/hooks",
-      "ro .claude/commands",
-      "ro .claude/agents",
-      "ro .claude/skills",
-      "ro .mcp.json",
-      "ro .codex/config.toml",
-      "ro .codex/hooks.json",
-      "ro .gemini/settings.json",
-      "ro .vscode/settings.json",
-      "ro .vscode/tasks.json",
-      "ro .vscode/launch.json",
-      "ro .envrc",
+      "guard .claude/settings.json",
+      "guard .claude/settings.local.json",
+      "guard .claude/hooks",
+      "guard .claude/commands",
+      "guard .claude/agents",
+      "guard .claude/skills",
+      "guard .mcp.json",
+      "guard .codex/config.toml",
+      "guard .codex/hooks.json",
+      "guard .gemini/settings.json",
+      "guard .vscode/settings.json",
+      "guard .vscode/tasks.json",
+      "guard .vscode/launch.json",
+      "guard .envrc",
     ]);
   });
 
@@ -99,52 +100,52 @@ describe("the presets", () => {
 
   test("@lint/ts: linters and formatters of TypeScript and JavaScript", () => {
     expect(lines("@lint/ts")).toEqual([
-      "ro biome.json",
-      "ro biome.jsonc",
-      "ro .eslintrc",
-      "ro .eslintrc.js",
-      "ro .eslintrc.cjs",
-      "ro .eslintrc.json",
-      "ro .eslintrc.yml",
-      "ro .eslintrc.yaml",
-      "ro eslint.config.js",
-      "ro eslint.config.mjs",
-      "ro eslint.config.cjs",
-      "ro eslint.config.ts",
-      "ro .oxlintrc.json",
-      "ro .prettierrc",
-      "ro .prettierrc.json",
-      "ro .prettierrc.yaml",
-      "ro .prettierrc.js",
-      "ro prettier.config.js",
-      "ro prettier.config.mjs",
-      "ro tsconfig.json",
-      "ro tsconfig.build.json",
-      "ro .editorconfig",
+      "guard biome.json",
+      "guard biome.jsonc",
+      "guard .eslintrc",
+      "guard .eslintrc.js",
+      "guard .eslintrc.cjs",
+      "guard .eslintrc.json",
+      "guard .eslintrc.yml",
+      "guard .eslintrc.yaml",
+      "guard eslint.config.js",
+      "guard eslint.config.mjs",
+      "guard eslint.config.cjs",
+      "guard eslint.config.ts",
+      "guard .oxlintrc.json",
+      "guard .prettierrc",
+      "guard .prettierrc.json",
+      "guard .prettierrc.yaml",
+      "guard .prettierrc.js",
+      "guard prettier.config.js",
+      "guard prettier.config.mjs",
+      "guard tsconfig.json",
+      "guard tsconfig.build.json",
+      "guard .editorconfig",
     ]);
   });
 
   test("@lint/go: linters of Go", () => {
     expect(lines("@lint/go")).toEqual([
-      "ro .golangci.yml",
-      "ro .golangci.yaml",
-      "ro .golangci.toml",
-      "ro .golangci.json",
-      "ro .editorconfig",
+      "guard .golangci.yml",
+      "guard .golangci.yaml",
+      "guard .golangci.toml",
+      "guard .golangci.json",
+      "guard .editorconfig",
     ]);
   });
 
   test("@lint/python: linters of Python", () => {
     expect(lines("@lint/python")).toEqual([
-      "ro pyproject.toml",
-      "ro setup.cfg",
-      "ro .flake8",
-      "ro mypy.ini",
-      "ro .mypy.ini",
-      "ro .pylintrc",
-      "ro ruff.toml",
-      "ro .ruff.toml",
-      "ro .editorconfig",
+      "guard pyproject.toml",
+      "guard setup.cfg",
+      "guard .flake8",
+      "guard mypy.ini",
+      "guard .mypy.ini",
+      "guard .pylintrc",
+      "guard ruff.toml",
+      "guard .ruff.toml",
+      "guard .editorconfig",
     ]);
   });
 

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { isGlob } from "../../src/policy/glob.ts";
-import type { Rule, RuleLayer } from "../../src/policy/rule.ts";
+import { compareAccess, type Rule, type RuleLayer } from "../../src/policy/rule.ts";
 import { strongest } from "../../src/policy/specificity.ts";
 import { said } from "../plan/ordinary.ts";
 
@@ -13,9 +13,12 @@ const owners: readonly RuleLayer[] = ["default", "global", "project", "environme
 function rulesOf(layers: readonly RuleLayer[]): fc.Arbitrary<readonly [Rule, ...Rule[]]> {
   const rule = fc
     .tuple(fc.constantFrom(...layers), fc.constantFrom("exclude", "ro", "rw"), fc.constantFrom("/x/a", "/x/*"))
-    .map(([layer, access, path]) => said(layer, `${access} ${path}`));
+    .map(([layer, access, path]) => (layer === "podbot" ? guard : said)(layer, `${access} ${path}`));
   return fc.tuple(rule, fc.array(rule, { maxLength: 5 })).map(([first, others]) => [first, ...others]);
 }
+
+/** A rule that can take away and never gives. */
+const guard = (layer: RuleLayer, line: string): Rule => said(layer, line, { guard: true });
 
 describe("of two rules for one path holds", () => {
   test.each<[string, Rule, Rule]>([
@@ -28,11 +31,24 @@ describe("of two rules for one path holds", () => {
     ["the project's over the global one", said("project", "ro a"), said("global", "ro a")],
     ["the environment's over the project's", said("environment", "ro a"), said("project", "ro a")],
     ["the flag over the environment's", said("flag", "ro a"), said("environment", "ro a")],
-    ["Podbot's own over any that opens", said("podbot", "ro a"), said("flag", "rw a")],
-    ["Podbot's own even where it is a pattern", said("podbot", "ro a*"), said("flag", "rw a")],
+    ["Podbot's own over any that opens", guard("podbot", "ro a"), said("flag", "rw a")],
+    ["a guard even where it is a pattern", guard("default", "ro a*"), said("flag", "rw a")],
+    [
+      "what hides over a guard, which would only keep from writing",
+      said("default", "exclude a"),
+      guard("podbot", "ro a"),
+    ],
+    ["what hides by a pattern over a guard", said("default", "exclude a*"), guard("podbot", "ro a")],
+    ["of two guards the stricter", guard("default", "exclude a"), guard("podbot", "ro a")],
   ])("%s", (_, winner, loser) => {
     expect(strongest([winner, loser])).toEqual({ rule: winner, beaten: [loser] });
     expect(strongest([loser, winner])).toEqual({ rule: winner, beaten: [loser] });
+  });
+
+  test("the one that opens as far as a guard lets it, where both say the same", () => {
+    const [rule, same] = [said("default", "ro a"), guard("podbot", "ro a")];
+    expect(strongest([rule, same]).rule).toBe(rule);
+    expect(strongest([same, rule]).rule).toBe(rule);
   });
 
   test("the one given last where they weigh the same", () => {
@@ -66,6 +82,16 @@ describe("the strongest rule", () => {
         const { rule: winner, beaten } = strongest(rules);
         expect([winner, ...beaten]).toHaveLength(rules.length);
         for (const loser of beaten) expect(weight(strongest([winner, loser]).rule)).toBe(weight(winner));
+      }),
+    );
+  });
+
+  test("is never made laxer by a guard, and never laxer than one", () => {
+    fc.assert(
+      fc.property(rulesOf(owners), fc.constantFrom("exclude", "ro", "rw"), (rules, access) => {
+        const guarded = strongest([...rules, guard("podbot", `${access} /x/a`)]).rule.access;
+        expect(compareAccess(guarded, strongest(rules).rule.access)).toBeLessThanOrEqual(0);
+        expect(compareAccess(guarded, access)).toBeLessThanOrEqual(0);
       }),
     );
   });

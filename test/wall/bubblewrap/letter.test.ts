@@ -7,7 +7,8 @@ import type { Tree } from "../../plan/tree.ts";
 const filter = new Uint8Array([7, 7, 7]);
 const tree: Tree = { "/home/u/.ssh/id": "file", "/home/u/.netrc": "file", "/home/u/.pgpass": "file" };
 const plan = planFor(presetRules("!@all", "@base"), tree);
-const letter = writeLetter(plan, filter);
+const env = { LANG: "C", TOKEN: "two\nlines" };
+const letter = writeLetter(plan, filter, env);
 
 interface Opened {
   readonly pins: number;
@@ -67,13 +68,17 @@ describe("a letter to the launcher", () => {
     );
   });
 
+  test("carries the environment, so that it is in no argument list", () => {
+    expect(options.slice(-6)).toEqual(["--setenv", "LANG", "C", "--setenv", "TOKEN", "two\nlines"]);
+  });
+
   test("ends with the command, which complains on a descriptor of its own", () => {
-    expect(command).toEqual(["/run/podbot/enter", `${descriptors.stderr}`, "--", "make", "test"]);
+    expect(command).toEqual(["/run/podbot/enter", "--isolate", `${descriptors.stderr}`, "--", "make", "test"]);
   });
 
   test("keeps every byte of words that are not plain", () => {
     const words = ["sh", "-c", "echo 'ü'\n\t😀", ""] as const;
-    expect(open(writeLetter({ ...plan, command: words }, filter).bytes).command.slice(-4)).toEqual(words);
+    expect(open(writeLetter({ ...plan, command: words }, filter, env).bytes).command.slice(-4)).toEqual(words);
   });
 
   test("counts descriptors as the launcher does", () => {

@@ -82,7 +82,7 @@ describe("the command inside", () => {
   const open = { network: { mode: "open", origin: "" } } as const;
 
   test.each<[string, Partial<Plan>, readonly string[]]>([
-    ["without network needs no more", {}, ["/run/podbot/enter", "5", "--", "make", "test"]],
+    ["without network needs no more", {}, ["/run/podbot/enter", "--isolate", "5", "--", "make", "test"]],
     [
       "with network sets abstract sockets apart",
       open,
@@ -91,9 +91,13 @@ describe("the command inside", () => {
     [
       "unless the owner accepts that they are in reach",
       { ...open, acceptedGaps: ["other", "abstract-sockets"] },
-      ["/run/podbot/enter", "5", "--", "make", "test"],
+      ["/run/podbot/enter", "--isolate", "5", "--", "make", "test"],
     ],
-    ["may look like options", { command: ["--", "-x", ""] }, ["/run/podbot/enter", "5", "--", "--", "-x", ""]],
+    [
+      "may look like options",
+      { command: ["--", "-x", ""] },
+      ["/run/podbot/enter", "--isolate", "5", "--", "--", "-x", ""],
+    ],
   ])("%s", (_, more, expected) => {
     expect(renderCommand({ ...planFor([]), ...more }, 5)).toEqual(expected);
   });

@@ -50,7 +50,7 @@ describe("the script of a plan, run by bash,", () => {
     const { status, stderr, words } = runScript(plan);
     expect(stderr).toBe("");
     expect(status).toBe(3);
-    expect(words).toEqual([...expected, "--", "/run/podbot/enter", "2", "--", "make", "test"]);
+    expect(words).toEqual([...expected, "--", "/run/podbot/enter", "--isolate", "2", "--", "make", "test"]);
     expect(words).toContain("/home/u/project");
   });
 
@@ -115,11 +115,14 @@ describe("the script of a plan, read by people,", () => {
     expect(lines).toContain("exec env -i  \\");
     expect(lines).toContain("  /usr/bin/bwrap \\");
     expect(lines).toContain("  --ro-bind / / \\");
-    expect(lines).toContain("  -- /run/podbot/enter 2 -- make test \\");
+    expect(lines).toContain("  -- /run/podbot/enter --isolate 2 -- make test \\");
   });
 
-  test("has permissions beside what they are for", () => {
-    expect(renderScript(plan, filter, "/usr/bin/bwrap")).toContain("  --perms 1777 --tmpfs /tmp ");
+  test("has one option a line, and permissions beside what they are for", () => {
+    const lines = renderScript(plan, filter, "/usr/bin/bwrap").split("\n");
+    expect(lines).toContain("  --perms 1777 --tmpfs /tmp \\");
+    expect(lines).toContain("  --bind /home/u/project /home/u/project \\");
+    expect(lines).toContain("  --chdir /home/u/project \\");
   });
 
   test("holds no secret", () => {
