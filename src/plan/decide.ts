@@ -1,6 +1,5 @@
 import { PolicyError } from "../errors.ts";
 import { gitRules } from "../policy/git.ts";
-import { isGlob } from "../policy/glob.ts";
 import { byDepth, isBelow, isWithin, parentOf } from "../policy/paths.ts";
 import { compareAccess, describeRule, type Placeholder, type Rule } from "../policy/rule.ts";
 import { strongest } from "../policy/specificity.ts";
@@ -171,13 +170,8 @@ function refuseStandpoint(survey: Survey, verdicts: readonly Verdict[]): void {
 export function unguarded(request: Request, survey: Survey): readonly string[] {
   return request.rules
     .filter(
-      ({ access, pattern, placeholder, own }) =>
-        access === "ro" &&
-        placeholder === undefined &&
-        own === undefined &&
-        !isGlob(pattern) &&
-        isBelow(pattern, survey.cwd) &&
-        survey.matches[pattern]?.length === 0,
+      ({ guard, pattern, placeholder }) =>
+        guard && placeholder === undefined && isBelow(pattern, survey.cwd) && survey.matches[pattern]?.length === 0,
     )
     .map(({ pattern }) => pattern)
     .filter((path, at, all) => all.indexOf(path) === at);

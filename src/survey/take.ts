@@ -2,7 +2,6 @@ import { readdirSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { FilesystemError, PolicyError } from "../errors.ts";
 import { gitRules } from "../policy/git.ts";
-import { isGlob } from "../policy/glob.ts";
 import { isWithin, parentOf } from "../policy/paths.ts";
 import { findTargets, readScript } from "./commands.ts";
 import { expandPattern } from "./expand.ts";
@@ -17,16 +16,16 @@ export function takeSurvey(ask: Ask): Survey {
   const cwd = directoryAt(ask.cwd, "working directory", reader);
   const home = directoryAt(ask.home, "home directory", reader);
   const git = ask.git ? findGit({ cwd, home, uid: ask.uid, strict: ask.gitStrict }, reader) : null;
-  const patterns = new Set(ask.rules.map(({ pattern }) => pattern));
-  if (git !== null) for (const { path } of gitRules(git, cwd, ask.gitStrict)) patterns.add(path);
-
-  reader.expect([...patterns].filter((pattern) => !isGlob(pattern)));
+  const own = git === null ? [] : gitRules(git, cwd, ask.gitStrict);
+  const asked = [...ask.rules, ...own.map((rule) => ({ ...rule, pattern: rule.path }))];
+  reader.expect(asked.map(({ pattern }) => pattern));
   const matches: Record<string, readonly string[]> = {};
-  for (const pattern of patterns) {
-    const found = expandPattern(pattern, reader);
-    for (const path of found) reader.look(path);
-    if (found.length === 0 && !isGlob(pattern)) nearestAbove(pattern, reader);
+  for (const { pattern, placeholder } of asked) {
+    const found = matches[pattern] ?? expandPattern(pattern, reader);
     matches[pattern] = found;
+    for (const path of found) reader.look(path);
+    // What must not come into being is held at the first name that is missing.
+    if (placeholder !== undefined && found.length === 0) nearestAbove(pattern, reader);
   }
   const targets: Record<string, readonly Target[]> = {};
   const scripts: Record<string, Script> = {};

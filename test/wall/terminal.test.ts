@@ -110,12 +110,15 @@ describe("in a terminal", () => {
     screen.type(`PS1='inside> ' ${podbot} sandbox --env PS1 -- bash --norc --noprofile -i`);
     await screen.sees(/inside> $/m);
     expect(screen.screen()).not.toContain("no job control");
-    screen.type("sleep 300");
+    screen.type("cat");
+    screen.type("running");
+    await screen.sees(/^running\nrunning$/m);
     screen.press("C-z");
     await screen.sees(/Stopped/);
-    screen.type("kill -9 %1; wait; echo done");
-    await screen.sees(/^done$/m);
+    screen.type("kill -9 %1; wait %1; jobs; echo $((40 + 2)) done");
+    await screen.sees(/^42 done$/m);
     screen.type("exit 5");
+    await screen.sees(/exit\n\$ $/m);
     screen.type("echo status=$?");
     await screen.sees(/^status=5$/m);
   });
