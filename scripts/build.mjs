@@ -1,7 +1,7 @@
 // Builds dist/: the command line with everything it needs, the library with its dependencies left outside,
 // declarations, and the JSON Schema for editors. It is made aside and moved into place when all of it is there.
 import { execFile } from "node:child_process";
-import { chmod, copyFile, mkdir, rename, rm, symlink, writeFile } from "node:fs/promises";
+import { chmod, copyFile, mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { build } from "esbuild";
@@ -71,7 +71,6 @@ async function buildCli() {
   });
   await copyFile("scripts/podbot-stub.cjs", `${made}/podbot.cjs`);
   await chmod(`${made}/podbot.cjs`, 0o755);
-  await symlink("podbot.cjs", `${made}/podbot.js`);
 }
 
 async function buildLibrary() {

@@ -57,7 +57,7 @@ function unknownFlag(command: Command, word: string): UsageError {
   );
 }
 
-export function usage(command: Command, problem: string, hint?: string): UsageError {
+function usage(command: Command, problem: string, hint?: string): UsageError {
   return new UsageError("USAGE", `podbot ${command.name}: ${problem}.`, {
     hint: [hint, `Usage: ${command.usage}; \`podbot ${command.name} --help\` explains.`].filter(Boolean).join(" "),
   });

@@ -116,7 +116,7 @@ function drop(names: readonly HeldName[], others: readonly { readonly claim: Cla
 }
 
 /** Finishes what a killed Podbot could not. */
-export function sweep(directory: string): void {
+function sweep(directory: string): void {
   const all = claims(directory);
   const here = processSpace();
   const dead = all.filter(({ claim }) => isDead(claim, here));
