@@ -36,15 +36,12 @@ interface World {
   readonly env: Readonly<Record<string, string>>;
 }
 
-/** A home with the usual directories and a project under git. */
+/** A project under git, in the caller's own environment and home: what a caller would measure. */
 function makeWorld(): World {
   const directory = mkdtempSync("/var/tmp/podbot-bench-");
-  const cwd = join(directory, "home/project");
-  mkdirSync(cwd, { recursive: true });
-  for (const name of [".cache", ".npm", ".ssh", ".config/gh"])
-    mkdirSync(join(directory, "home", name), { recursive: true });
-  // As its caller has it: Node's own start depends on the environment (certificate bundles), on both sides alike.
-  const env = { ...(process.env as Record<string, string>), HOME: join(directory, "home") };
+  const cwd = join(directory, "project");
+  mkdirSync(cwd);
+  const env = process.env as Record<string, string>;
   for (let at = 0; at < 200; at++) writeFileSync(join(cwd, `file-${at}.txt`), `${at}\n`);
   spawnSync("sh", ["-c", "git init -q && git add . && git -c user.name=b -c user.email=b@b commit -qm one"], {
     cwd,

@@ -132,7 +132,9 @@ describe.each([ordinary, sanitized])("podbot-enter, $build build", ({ build, ent
     [["", "--", "ls"]],
     [["1", "--", "ls"]],
     [["4294967301", "--", "ls"]],
-    [["--isolate", "4", "--", "ls"]],
+    [["--isolated", "4", "--", "ls"]],
+    [["--isolate", "--isolate", "4", "--", "ls"]],
+    [["--isolate"]],
     [["--isolate-abstract"]],
   ])("refuses the arguments %j", (words) => {
     const run = enter(program, words);
@@ -164,10 +166,25 @@ describe.each([ordinary, sanitized])("podbot-enter, $build build", ({ build, ent
     skip(!process.env["CI"] && !hasScopes(program), "this kernel's Landlock has no scopes");
     const signal = script(`kill -0 ${process.pid} && echo reached; kill -0 $$ && echo itself`);
     expect(enter(program, signal).stdout).toBe("reached\nitself\n");
-    expect(enter(program, ["--isolate-abstract", ...signal]).stdout).toBe("itself\n");
+    for (const how of ["--isolate", "--isolate-abstract"]) {
+      expect(enter(program, [how, ...signal]).stdout).toBe("itself\n");
+    }
   });
 
-  it("starts nothing where it cannot isolate", () => {
+  it("keeps a signal to the command's own group inside, if asked to", ({ skip }) => {
+    skip(!process.env["CI"] && !hasScopes(program), "this kernel's Landlock has no scopes");
+    const outside = (...words: string[]) => {
+      // A group of its own, with somebody in it who would tell of a signal.
+      const around = "trap 'echo reached' USR1; \"$@\" 4>&2; exit 0";
+      const signal = ["4", "--", "sh", "-c", "trap '' USR1; kill -USR1 0"];
+      const options = { encoding: "utf8", env: environment } as const;
+      return spawnSync("setsid", ["-w", "sh", "-c", around, "sh", program, ...words, ...signal], options).stdout;
+    };
+    expect(outside()).toBe("reached\n");
+    for (const how of ["--isolate", "--isolate-abstract"]) expect(outside(how)).toBe("");
+  });
+
+  it("starts nothing where it cannot set abstract sockets apart", () => {
     const filter = join(scratch, "filter");
     writeFileSync(filter, answerEnosys("landlock_create_ruleset"));
     const inside = 'exec 9<"$1"; shift; exec bwrap --seccomp 9 --dev-bind / / -- "$@" 4 -- echo ran 4>&2';
@@ -176,6 +193,7 @@ describe.each([ordinary, sanitized])("podbot-enter, $build build", ({ build, ent
       return spawnSync("sh", ["-c", inside, "sh", filter, program, ...words], options);
     };
     expect(run().stdout).toBe("ran\n");
+    expect(run("--isolate").stdout).toBe("ran\n"); // as well as the kernel can
     const isolated = run("--isolate-abstract");
     expect([isolated.status, isolated.stdout, isolated.stderr]).toEqual([125, "", "podbot-enter: landlock: ENOSYS\n"]);
   });

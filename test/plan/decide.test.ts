@@ -276,19 +276,18 @@ describe("a socket to which a program of the host is bound", () => {
 });
 
 describe("names to watch", () => {
-  test("are those that a rule protects only where they exist", () => {
+  test("are those that a guard protects only where they exist", () => {
+    const guard = (layer: Rule["layer"], line: string, more: Partial<Rule> = {}) =>
+      said(layer, line, { guard: true, ...more });
     const rules = [
       ...base,
-      said("default", "ro missing.json"),
-      said("default", "ro once.json"),
-      said("global", "ro missing.json"),
-      said("default", "ro there.json"),
-      said("default", "ro *.toml"),
-      said("default", "rw free.json"),
-      said("default", "exclude .env"),
-      said("default", "ro ~/elsewhere.json"),
-      said("default", "ro held", { placeholder: directory }),
-      said("default", "ro own", { own: "own" }),
+      guard("default", "ro missing.json"),
+      guard("podbot", "ro missing.json"),
+      guard("default", "ro once.json"),
+      guard("default", "ro there.json"),
+      guard("default", "ro ~/elsewhere.json"),
+      guard("default", "ro held", { placeholder: directory }),
+      said("flag", "ro named.json"),
     ];
     expect(planFor(rules, { [`${cwd}/there.json`]: "file" }).watched).toEqual([
       `${cwd}/missing.json`,

@@ -329,6 +329,12 @@ describe("a directory of the sandbox's own", () => {
     expect(ground(plan).includes("tmpfs /home/u")).toBe(worthIt);
   });
 
+  test("is left out where the whole home is the sandbox's own", () => {
+    const plan = planFor([said("default", "rw ~/.cache", { own: "cache" })], {}, { request: { root: "minimal" } });
+    expect(plan.kept).toEqual([`${kept}/home`]);
+    expect(plan.paths).toMatchObject([{ path: "/home/u/.cache", mounted: false }]);
+  });
+
   test("has its place in the root, too", () => {
     const request = { home: "/", keptDirectory: "/state" };
     const rules = [said("default", "rw /.cache", { own: "cache" }), said("default", "rw .")];
