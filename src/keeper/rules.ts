@@ -1,6 +1,6 @@
 import type { Layer } from "../config/types.ts";
 import { credentialStores, relocatedStores } from "../policy/credentials.ts";
-import { checkGlob } from "../policy/glob.ts";
+import { toPattern } from "../policy/glob.ts";
 import { expandPath, type Standpoint } from "../policy/paths.ts";
 import { choosePresets, type Preset } from "../policy/presets.ts";
 import type { Access, Rule } from "../policy/rule.ts";
@@ -28,7 +28,7 @@ function presetRules(preset: Preset, root: "host" | "minimal", from: Standpoint)
     .filter(({ path }) => root === "host" || !path.startsWith("~"))
     .map(({ access, path, own, guard }) => ({
       access,
-      pattern: expandPath(path, from),
+      ...toPattern(path, from),
       written: path,
       layer: "default",
       origin: `preset ${preset.name}`,
@@ -42,9 +42,8 @@ function layerRules({ name, source, trusted, value }: Layer, from: Standpoint): 
   const levels: readonly Access[] = ["rw", "ro", "exclude"];
   return levels.flatMap((access) =>
     (value.filesystem?.[access] ?? []).map((written): Rule => {
-      const pattern = expandPath(written, from);
-      checkGlob(pattern);
-      return { access, pattern, written, layer: name, origin: name === "flag" ? `--${access}` : source, trusted };
+      const origin = name === "flag" ? `--${access}` : source;
+      return { access, ...toPattern(written, from), written, layer: name, origin, trusted };
     }),
   );
 }

@@ -120,7 +120,6 @@ function isMasked(survey: Survey, path: string): boolean {
  */
 function holdAncestors(ground: Ground, survey: Survey, from: string, path: string, why: string): void {
   for (const directory of directoriesBetween(from, path)) {
-    if (ground.territory.has(directory)) continue;
     const identity = survey.nodes[directory]?.identity ?? null;
     ground.operations.push(
       bind(directory, directory, "rw", identity, `cannot be renamed: it holds ${path}, protected by ${why}`),

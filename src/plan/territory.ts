@@ -11,10 +11,6 @@ export class Territory {
     this.#looks.set(path, look);
   }
 
-  has(path: string): boolean {
-    return this.#looks.has(path);
-  }
-
   /** The region that a path lies in, and where that region begins. */
   at(path: string): { readonly begins: string; readonly look: Look } {
     for (let at = path; ; at = parentOf(at)) {

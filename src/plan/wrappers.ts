@@ -46,7 +46,7 @@ export function wrapCommands(request: Request, survey: Survey, ground: Ground): 
   const operations: Operation[] = [];
   const decisions: CommandDecision[] = [];
   for (const command of request.commands) {
-    const targets = visible.get(command.name) ?? [];
+    const targets = visible.get(command.name) as readonly Target[];
     const why = describeCommand(command);
     decisions.push({ command: command.name, rule: why, targets: targets.map(({ path }) => path) });
     const script = survey.scripts[command.name];

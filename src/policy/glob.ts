@@ -1,8 +1,21 @@
 import { PolicyError } from "../errors.ts";
+import { expandPath, type Standpoint } from "./paths.ts";
 
 /** `*`, `?` and `[…]` match within one segment; a segment `**` stands for any number of directories. */
 export function isGlob(pattern: string): boolean {
   return /[*?[]/.test(pattern);
+}
+
+/** What a written path stands for: a plain path or a glob. Only what was written is one, never where it is read from. */
+export function toPattern(written: string, from: Standpoint): { readonly pattern: string; readonly glob?: true } {
+  if (!isGlob(written)) return { pattern: expandPath(written, from) };
+  const pattern = expandPath(written, { home: spellOut(from.home), cwd: spellOut(from.cwd) });
+  checkGlob(pattern);
+  return { pattern, glob: true };
+}
+
+function spellOut(path: string): string {
+  return path.replace(/[*?[]/g, "[$&]");
 }
 
 /** The regular expression of one segment. As in a shell, a leading dot must be written to be matched. */
@@ -33,7 +46,7 @@ function characterClass(body: string, pattern: string): string {
 }
 
 /** Throws where the pattern could never be expanded, so that the mistake is found before anything is read. */
-export function checkGlob(pattern: string): void {
+function checkGlob(pattern: string): void {
   for (const segment of pattern.split("/")) {
     if (segment !== "**" && isGlob(segment)) segmentMatcher(segment, pattern);
   }

@@ -22,8 +22,9 @@ export type Placeholder = { readonly kind: "directory" } | { readonly kind: "fil
 
 export interface Rule {
   readonly access: Access;
-  /** Absolute; may be a glob. */
+  /** Absolute. A plain path, whatever its letters, unless `glob` says otherwise. */
   readonly pattern: string;
+  readonly glob?: true;
   /** As the owner wrote it. */
   readonly written: string;
   readonly layer: RuleLayer;

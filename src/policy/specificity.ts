@@ -1,4 +1,3 @@
-import { isGlob } from "./glob.ts";
 import { compareAccess, compareLayers, type Rule } from "./rule.ts";
 
 /**
@@ -6,11 +5,7 @@ import { compareAccess, compareLayers, type Rule } from "./rule.ts";
  * layer. (That a longer path beats a shorter one needs no comparison: its mount lies on top.)
  */
 function compare(a: Rule, b: Rule): number {
-  return (
-    Number(!isGlob(a.pattern)) - Number(!isGlob(b.pattern)) ||
-    compareAccess(b.access, a.access) ||
-    compareLayers(a.layer, b.layer)
-  );
+  return Number(!a.glob) - Number(!b.glob) || compareAccess(b.access, a.access) || compareLayers(a.layer, b.layer);
 }
 
 /** The rule that holds, and those it beat. Among equals the one given last is named. A guard can only lower access. */

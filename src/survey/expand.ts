@@ -7,8 +7,8 @@ import type { Reader } from "./reader.ts";
 const mostNames = 200_000;
 
 /** The existing paths that a pattern stands for, with links resolved. */
-export function expandPattern(pattern: string, reader: Reader): readonly string[] {
-  if (!isGlob(pattern)) {
+export function expandPattern(pattern: string, glob: boolean, reader: Reader): readonly string[] {
+  if (!glob) {
     const resolved = reader.resolve(pattern);
     return resolved === null ? [] : [resolved];
   }

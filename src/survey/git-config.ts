@@ -5,33 +5,61 @@ export interface GitSetting {
   readonly value: string;
 }
 
-/** Every setting of a file, in order: what git would read, comments, quotes and continued lines understood. */
+/** Every setting of a file, in order, as git reads it: comments, quotes, escapes and continued lines understood. */
 export function parseGitConfig(text: string): readonly GitSetting[] {
   const settings: GitSetting[] = [];
   let section = "";
-  for (const line of text.replace(/\\\r?\n/g, "").split(/\r?\n/)) {
-    const header = /^\s*\[\s*([A-Za-z0-9.-]+)(?:\s+"(?:[^"\\]|\\.)*")?\s*\]/.exec(line);
-    if (header) section = (header[1] as string).toLowerCase();
-    const pair = /^\s*([A-Za-z][A-Za-z0-9-]*)\s*(?:=\s*(.*))?$/s.exec(header ? line.slice(header[0].length) : line);
-    if (pair) settings.push({ section, key: (pair[1] as string).toLowerCase(), value: readValue(pair[2] ?? "") });
+  let at = 0;
+  while (at < text.length) {
+    const header = matchAt(/[ \t]*\[[ \t]*([A-Za-z0-9.-]+)(?:[ \t]+"(?:[^"\\\n]|\\.)*")?[ \t]*\]/y, text, at);
+    const key = matchAt(/[ \t]*([A-Za-z][A-Za-z0-9-]*)[ \t]*(=?)[ \t]*/y, text, at);
+    if (header) {
+      section = (header[1] as string).toLowerCase();
+      at += header[0].length;
+    } else if (key) {
+      const read = key[2] === "=" ? readValue(text, at + key[0].length) : { value: "", end: lineEnd(text, at) };
+      settings.push({ section, key: (key[1] as string).toLowerCase(), value: read.value });
+      at = read.end;
+    } else at = lineEnd(text, at);
   }
   return settings;
 }
 
-/** Quotes group, backslashes escape, `#` and `;` end the value outside of quotes. */
-function readValue(text: string): string {
+function matchAt(pattern: RegExp, text: string, at: number): RegExpExecArray | null {
+  pattern.lastIndex = at;
+  return pattern.exec(text);
+}
+
+function lineEnd(text: string, at: number): number {
+  const end = text.indexOf("\n", at);
+  return end < 0 ? text.length : end + 1;
+}
+
+/** Up to the end of its line: quotes group, backslashes escape or continue, `#` and `;` begin a comment. */
+function readValue(text: string, from: number): { readonly value: string; readonly end: number } {
   let value = "";
+  let spaces = "";
   let quoted = false;
-  for (let at = 0; at < text.length; at++) {
+  for (let at = from; at < text.length; at++) {
     const character = text[at] as string;
-    if (character === "\\") value += escaped(text[++at] ?? "");
-    else if (character === '"') quoted = !quoted;
-    else if (!quoted && (character === "#" || character === ";")) break;
-    else value += character;
+    if (character === "\n") return { value, end: at + 1 };
+    if (!quoted && (character === "#" || character === ";")) return { value, end: lineEnd(text, at) };
+    if (!quoted && /\s/.test(character)) {
+      // Kept only if something follows.
+      spaces += character;
+      continue;
+    }
+    if (character === '"') quoted = !quoted;
+    else if (character !== "\\") value += spaces + character;
+    else {
+      at += text.startsWith("\r\n", at + 1) ? 2 : 1;
+      value += spaces + escaped(text[at] ?? "");
+    }
+    spaces = "";
   }
-  return quoted ? value : value.trimEnd();
+  return { value, end: text.length };
 }
 
 function escaped(character: string): string {
-  return { n: "\n", t: "\t", b: "\b" }[character] ?? character;
+  return { n: "\n", t: "\t", b: "\b", "\n": "" }[character] ?? character;
 }

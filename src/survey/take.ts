@@ -3,12 +3,15 @@ import { join } from "node:path";
 import { FilesystemError, PolicyError } from "../errors.ts";
 import { gitRules } from "../policy/git.ts";
 import { isWithin, parentOf } from "../policy/paths.ts";
+import type { Rule } from "../policy/rule.ts";
 import { findTargets, readScript } from "./commands.ts";
 import { expandPattern } from "./expand.ts";
 import { findGit } from "./git.ts";
 import { identityOf, kindOf, Reader, statOf } from "./reader.ts";
 import { findSockets } from "./sockets.ts";
 import type { Ask, Listed, Script, Survey, Target } from "./survey.ts";
+
+type Asked = Pick<Rule, "pattern" | "glob" | "placeholder">;
 
 /** Reads the filesystem once and to the end. */
 export function takeSurvey(ask: Ask): Survey {
@@ -17,11 +20,11 @@ export function takeSurvey(ask: Ask): Survey {
   const home = directoryAt(ask.home, "home directory", reader);
   const git = ask.git ? findGit({ cwd, home, uid: ask.uid, strict: ask.gitStrict }, reader) : null;
   const own = git === null ? [] : gitRules(git, cwd, ask.gitStrict);
-  const asked = [...ask.rules, ...own.map((rule) => ({ ...rule, pattern: rule.path }))];
+  const asked: readonly Asked[] = [...ask.rules, ...own.map((rule) => ({ ...rule, pattern: rule.path }))];
   reader.expect(asked.map(({ pattern }) => pattern));
   const matches: Record<string, readonly string[]> = {};
-  for (const { pattern, placeholder } of asked) {
-    const found = matches[pattern] ?? expandPattern(pattern, reader);
+  for (const { pattern, glob, placeholder } of asked) {
+    const found = matches[pattern] ?? expandPattern(pattern, glob === true, reader);
     matches[pattern] = found;
     for (const path of found) reader.look(path);
     // What must not come into being is held at the first name that is missing.

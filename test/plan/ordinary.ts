@@ -2,7 +2,7 @@ import { collectRules } from "../../src/keeper/rules.ts";
 import { makePlan } from "../../src/plan/make.ts";
 import type { Plan } from "../../src/plan/plan.ts";
 import type { Request } from "../../src/plan/request.ts";
-import { expandPath } from "../../src/policy/paths.ts";
+import { toPattern } from "../../src/policy/glob.ts";
 import { choosePresets } from "../../src/policy/presets.ts";
 import type { Access, Rule, RuleLayer } from "../../src/policy/rule.ts";
 import type { Survey } from "../../src/survey/survey.ts";
@@ -48,7 +48,7 @@ export function ordinaryRequest(more: Partial<Request> = {}): Request {
 export function said(layer: RuleLayer, line: string, more: Partial<Rule> = {}): Rule {
   const [access, written] = line.split(/ (.*)/s) as [Access, string];
   const origin = layer === "flag" ? `--${access}` : layer;
-  return { access, pattern: expandPath(written, { home, cwd }), written, layer, origin, trusted: true, ...more };
+  return { access, ...toPattern(written, { home, cwd }), written, layer, origin, trusted: true, ...more };
 }
 
 /** The rules of presets; without a word those of `@all`. */

@@ -2,7 +2,7 @@ import { spawnSync } from "node:child_process";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { PolicyError } from "../../src/errors.ts";
-import { checkGlob, isGlob, segmentMatcher } from "../../src/policy/glob.ts";
+import { isGlob, segmentMatcher, toPattern } from "../../src/policy/glob.ts";
 import { failure } from "../failure.ts";
 
 describe("a path is a pattern", () => {
@@ -79,7 +79,7 @@ describe("a segment", () => {
 
 function isAccepted(pattern: string): boolean {
   try {
-    checkGlob(pattern);
+    toPattern(pattern, { home: "/home/me", cwd: "/" });
     return true;
   } catch {
     return false;
@@ -108,7 +108,7 @@ describe("a pattern that could never be expanded is refused", () => {
     ["/x/[z-a]/y", "the range z-a runs backwards"],
     ["/[a-cz-x]", "the range z-x runs backwards"],
   ])("%s: %s", (pattern, why) => {
-    const error = failure(PolicyError, () => checkGlob(pattern));
+    const error = failure(PolicyError, () => toPattern(pattern, { home: "/home/me", cwd: "/" }));
     expect(error.code).toBe("PATTERN_INVALID");
     expect(error.message).toContain(JSON.stringify(pattern));
     expect(error.message).toContain(why);
@@ -116,6 +116,20 @@ describe("a pattern that could never be expanded is refused", () => {
   });
 
   test.each(["/", "/a/b", "/**", "/a/**/[a-z]?*", "/a]", "/**/*.ts"])("and %s is not", (pattern) => {
-    expect(() => checkGlob(pattern)).not.toThrow();
+    expect(() => toPattern(pattern, { home: "/home/me", cwd: "/" })).not.toThrow();
+  });
+});
+
+describe("what is written", () => {
+  const from = { home: "/home/m[e]", cwd: "/work/[slug]*" };
+
+  test("is a plain path wherever it is read from", () => {
+    expect(toPattern("a", from)).toEqual({ pattern: "/work/[slug]*/a" });
+    expect(toPattern("~/b", from)).toEqual({ pattern: "/home/m[e]/b" });
+  });
+
+  test("is a glob only by its own letters", () => {
+    expect(toPattern("*.ts", from)).toEqual({ pattern: "/work/[[]slug][*]/*.ts", glob: true });
+    expect(toPattern("~/?", from)).toEqual({ pattern: "/home/m[[]e]/?", glob: true });
   });
 });

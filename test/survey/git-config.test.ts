@@ -83,3 +83,25 @@ describe("a comment", () => {
     expect(settings("[core] # hooksPath = x\na = b")).toEqual(["core.a=b"]);
   });
 });
+
+describe("spellings that would hide a setting", () => {
+  test.each([
+    ["a comment that ends in a backslash", "[core]\n# dir C:\\\nhooksPath = x\n"],
+    ["a comment behind a value that does", "[core]\na = b # c \\\nhooksPath = x\n"],
+    ["an escaped backslash at the end of a line", "[core]\na = b\\\\\nhooksPath = x\n"],
+    ["two sections on a line", "[a] [core] hooksPath = x\n"],
+    ["a key on its section's line", "[core] hooksPath = x"],
+    ["a line that makes no sense", "[core]\n= nothing\nhooksPath = x\n"],
+    ["a key without a value", "[core]\nbare\nhooksPath = x\n"],
+  ])("%s", (_, text) => {
+    expect(parseGitConfig(text)).toContainEqual({ section: "core", key: "hookspath", value: "x" });
+  });
+
+  test("spaces are kept inside quotes, and a value may go on in the next line", () => {
+    expect(parseGitConfig('[a]\nb = "  kept  "  \nc = one \\\n  two\r\nd = un\\\r\nbroken')).toEqual([
+      { section: "a", key: "b", value: "  kept  " },
+      { section: "a", key: "c", value: "one   two" },
+      { section: "a", key: "d", value: "unbroken" },
+    ]);
+  });
+});

@@ -237,6 +237,33 @@ describe("a Podbot that the agent could rewrite", () => {
 });
 
 describe("odd spellings", () => {
+  test("a directory whose name looks like a pattern is that directory, and no other", async () => {
+    const world = newWorld();
+    for (const name of ["[slug]", "s", "a*", "ab"]) mkdirSync(join(world.project, name));
+    for (const [name, other] of [
+      ["[slug]", "s"],
+      ["a*", "ab"],
+    ] as const) {
+      const flags = ["-C", join(world.project, name)];
+      expect((await world.inside("touch here", ...flags)).status).toBe(0);
+      expect((await world.inside(`touch ../${other}/there`, ...flags)).status).not.toBe(0);
+      expect((await world.inside("mkdir .podbot", ...flags)).status).not.toBe(0);
+      world.file(join(world.project, name, "secret/x"));
+      expect((await world.inside("ls -A secret", ...flags, "--exclude", "sec*")).stdout).toBe("");
+    }
+  });
+
+  test("a home whose name looks like a pattern hides its stores", async () => {
+    const world = newWorld();
+    const home = join(world.directory, "ho[m]e");
+    world.file(join(home, ".ssh/key"), "SECRET\n");
+    mkdirSync(join(world.directory, "work"));
+    const env = { ...world.env, HOME: home };
+    const words = ["sandbox", "-C", join(world.directory, "work"), "--", "cat", join(home, ".ssh/key")];
+    const { stdout } = await world.podbot(words, { env });
+    expect(stdout).toBe("");
+  });
+
   test("a hooks path with a comment is understood", async () => {
     const world = newWorld().repository();
     writeFileSync(
