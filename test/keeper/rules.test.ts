@@ -35,6 +35,16 @@ describe("the rules of a layer", () => {
     );
   });
 
+  test("are patterns by their own letters, not by those of where they are read from", () => {
+    const value = { exclude: ["secret", "*.key"] };
+    const rules = collectRules([layer("flag", value)], [], "host", { home: "/home/u", cwd: "/home/u/[id]" });
+    expect(rules).toMatchObject([
+      { pattern: "/home/u/[id]/secret", written: "secret" },
+      { pattern: "/home/u/[[]id]/*.key", written: "*.key", glob: true },
+    ]);
+    expect(rules[0]).not.toHaveProperty("glob");
+  });
+
   test("follow those of the layers before it", () => {
     const layers = [layer("global", { ro: ["g"] }), layer("project", { rw: ["p"] }), layer("flag", { exclude: ["f"] })];
     expect(collectRules(layers, [], "host", from).map((rule) => rule.layer)).toEqual(["global", "project", "flag"]);

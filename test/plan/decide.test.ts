@@ -1,6 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { PolicyError } from "../../src/errors.ts";
+import { collectRules } from "../../src/keeper/rules.ts";
 import { makePlan } from "../../src/plan/make.ts";
+import { choosePresets } from "../../src/policy/presets.ts";
 import type { Rule } from "../../src/policy/rule.ts";
 import { failure } from "../failure.ts";
 import { accessInside } from "./mount-table.ts";
@@ -42,6 +44,7 @@ describe("a rule is refused", () => {
 
   const linked: Tree = {
     [`${cwd}/data`]: "-> /srv/data",
+    [`${cwd}/self`]: `-> ${cwd}`,
     "/srv/data/a": "file",
     [`${cwd}/src/link`]: `-> ${cwd}/docs`,
     [`${cwd}/docs`]: "directory",
@@ -57,7 +60,7 @@ describe("a rule is refused", () => {
     },
   );
 
-  test.each(["exclude data", "rw src/link", "rw /srv/data"])("but %s is not", (line) => {
+  test.each(["exclude data", "rw src/link", "rw self", "rw /srv/data"])("but %s is not", (line) => {
     expect(() => planFor([...base, said("flag", line)], linked)).not.toThrow();
   });
 
@@ -95,6 +98,20 @@ describe("a rule stands for", () => {
     expect(accessInside(plan, `${cwd}/.env`)).toBe("exclude");
     expect(accessInside(plan, `${cwd}/a/b/.env.local`)).toBe("exclude");
     expect(accessInside(plan, `${cwd}/a/env`)).toBe("rw");
+  });
+
+  test("what it names where the working directory looks like a pattern", () => {
+    const cwd = "/home/u/app/[id]";
+    const from = { home: "/home/u", cwd };
+    const value = { filesystem: { exclude: ["secret", "*.key"] } };
+    const presets = choosePresets(["!@all", "@base"]);
+    const rules = collectRules([{ name: "flag", source: "", trusted: true, value }], presets, "host", from);
+    const tree: Tree = { [`${cwd}/secret`]: "file", [`${cwd}/a.key`]: "file", "/home/u/app/i/secret": "file" };
+    const plan = planFor(rules, tree, { request: { cwd } });
+    expect(accessInside(plan, `${cwd}/secret`)).toBe("exclude");
+    expect(accessInside(plan, `${cwd}/a.key`)).toBe("exclude");
+    expect(accessInside(plan, `${cwd}/other`)).toBe("rw");
+    expect(accessInside(plan, "/home/u/app/i/secret")).toBe("ro");
   });
 
   test("nothing where nothing is there", () => {

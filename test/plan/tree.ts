@@ -16,9 +16,9 @@ export function surveyOf(tree: Tree, request: Request, rest: Partial<Survey> = {
   const ask = questions(request);
   const place = new Place(tree);
   const git = rest.git ?? null;
-  const patterns = [
-    ...ask.rules.map(({ pattern }) => pattern),
-    ...(git === null ? [] : gitRules(git, ask.cwd, ask.gitStrict).map(({ path }) => path)),
+  const named = [
+    ...ask.rules.map(({ pattern, glob }) => [pattern, glob === true] as const),
+    ...(git === null ? [] : gitRules(git, ask.cwd, ask.gitStrict).map(({ path }) => [path, false] as const)),
   ];
   const sockets = Object.keys(tree).filter((path) => tree[path] === "socket" && !isPrivate(path));
   const missing: Record<string, string> = {};
@@ -31,7 +31,12 @@ export function surveyOf(tree: Tree, request: Request, rest: Partial<Survey> = {
   return {
     cwd: ask.cwd,
     home: ask.home,
-    matches: Object.fromEntries([...patterns, ...sockets].map((pattern) => [pattern, place.expand(pattern)])),
+    matches: Object.fromEntries(
+      [...named, ...sockets.map((path) => [path, false] as const)].map(([pattern, glob]) => [
+        pattern,
+        place.expand(pattern, glob),
+      ]),
+    ),
     nodes: place.nodes,
     missing,
     listings,
@@ -91,11 +96,9 @@ class Place {
     return this.nodes[path] === undefined ? null : path;
   }
 
-  expand(pattern: string): readonly string[] {
+  expand(pattern: string, glob: boolean): readonly string[] {
     const wanted = pattern.split("/");
-    const found = isGlob(pattern)
-      ? Object.keys(this.nodes).filter((path) => matches(path.split("/"), wanted))
-      : [pattern];
+    const found = glob ? Object.keys(this.nodes).filter((path) => matches(path.split("/"), wanted)) : [pattern];
     return [...new Set(found.map((path) => this.resolve(path)).filter((path) => path !== null))].sort();
   }
 

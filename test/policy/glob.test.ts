@@ -121,15 +121,15 @@ describe("a pattern that could never be expanded is refused", () => {
 });
 
 describe("what is written", () => {
-  const from = { home: "/home/m[e]", cwd: "/work/[slug]*" };
+  const from = { home: "/home/m[e]", cwd: "/srv/[slug]*" };
 
   test("is a plain path wherever it is read from", () => {
-    expect(toPattern("a", from)).toEqual({ pattern: "/work/[slug]*/a" });
+    expect(toPattern("a", from)).toEqual({ pattern: "/srv/[slug]*/a" });
     expect(toPattern("~/b", from)).toEqual({ pattern: "/home/m[e]/b" });
   });
 
   test("is a glob only by its own letters", () => {
-    expect(toPattern("*.ts", from)).toEqual({ pattern: "/work/[[]slug][*]/*.ts", glob: true });
+    expect(toPattern("*.ts", from)).toEqual({ pattern: "/srv/[[]slug][*]/*.ts", glob: true });
     expect(toPattern("~/?", from)).toEqual({ pattern: "/home/m[[]e]/?", glob: true });
   });
 });

@@ -1,12 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { isGlob } from "../../src/policy/glob.ts";
 import { compareAccess, type Rule, type RuleLayer } from "../../src/policy/rule.ts";
 import { strongest } from "../../src/policy/specificity.ts";
 import { said } from "../plan/ordinary.ts";
 
 /** What takes part in the comparison. */
-const weight = ({ access, layer, pattern }: Rule) => `${layer} ${access} ${isGlob(pattern) ? "glob" : "exact"}`;
+const weight = ({ access, layer, glob }: Rule) => `${layer} ${access} ${glob ? "glob" : "exact"}`;
 
 const owners: readonly RuleLayer[] = ["default", "global", "project", "environment", "flag"];
 
