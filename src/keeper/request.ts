@@ -35,6 +35,8 @@ export interface Surroundings {
   /** Where claims on held names are recorded. */
   readonly held: string;
   readonly native: NativePrograms;
+  /** Whether this is already the inside of a sandbox. */
+  readonly nested: boolean;
 }
 
 /** What the configuration and the caller together ask for. */
@@ -72,6 +74,7 @@ export function composeRequest(options: SandboxOptions, loaded: LoadedConfig, ar
     variables: chooseVariables(config, { env, uid, nesting, docker: options.docker === true }),
     path: env["PATH"] ?? "",
     nesting,
+    nested: around.nested,
     dockerSocket: options.docker ? engineSocket(env) : null,
     keptDirectory: join(around.state, "kept"),
     native: around.native,

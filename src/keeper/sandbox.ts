@@ -46,7 +46,7 @@ export async function planSandbox(options: SandboxOptions): Promise<PlannedSandb
   });
   refuseNested(loaded.config, inside);
   const { state, held } = stateOf(env, home, inside);
-  const request = composeRequest(options, loaded, { home, cwd, state, held, native });
+  const request = composeRequest(options, loaded, { home, cwd, state, held, native, nested: inside !== null });
   const survey = takeSurvey(questions(request));
   refuseMoved(options, survey);
   const plan = makePlan(request, survey);

@@ -9,5 +9,7 @@ export function isGranted(plan: Plan, path: string): boolean {
 
 /** The decision that holds for a path: the deepest at or above it. Null where no rule speaks of it. */
 export function decisionFor(plan: Plan, path: string): PathDecision | null {
-  return plan.paths.filter((decision) => isWithin(path, decision.path)).at(-1) ?? null;
+  const decisions = plan.paths.filter((decision) => isWithin(path, decision.path));
+  // One that was not mounted changed nothing, so what was mounted above it holds.
+  return decisions.findLast(({ mounted }) => mounted) ?? decisions.at(-1) ?? null;
 }

@@ -1,7 +1,8 @@
 import { PolicyError } from "../errors.ts";
 import { gitRules } from "../policy/git.ts";
+import { spellOut } from "../policy/glob.ts";
 import { byDepth, isBelow, isWithin, parentOf } from "../policy/paths.ts";
-import { compareAccess, describeRule, type Placeholder, type Rule } from "../policy/rule.ts";
+import { describeRule, type Placeholder, type Rule } from "../policy/rule.ts";
 import { strongest } from "../policy/specificity.ts";
 import type { Survey } from "../survey/survey.ts";
 import type { Request } from "./request.ts";
@@ -83,16 +84,12 @@ function verdictsOf(rules: readonly Rule[], survey: Survey): readonly Verdict[] 
       if (placeholder !== null) placeholders.set(path, placeholder);
     }
   }
+  // Nothing below what Podbot protects for itself may be opened, however long its path and whoever speaks of it.
   const verdicts = [...byPath]
     .map(([path, candidates]) => ({ path, ...strongest(candidates), placeholder: placeholders.get(path) ?? null }))
     .sort((a, b) => byDepth(a.path, b.path));
-  const own = verdicts.filter(({ rule }) => rule.layer === "podbot");
-  return verdicts.filter((verdict) => !own.some((guard) => undermines(verdict, guard)));
-}
-
-/** Nothing below what Podbot protects for itself may be opened, however long its path. */
-function undermines(verdict: Verdict, guard: Verdict): boolean {
-  return isBelow(verdict.path, guard.path) && compareAccess(verdict.rule.access, guard.rule.access) > 0;
+  const own = verdicts.filter(({ rule, beaten }) => [rule, ...beaten].some(({ layer }) => layer === "podbot"));
+  return verdicts.filter(({ path, rule }) => rule.access !== "rw" || !own.some((guard) => isBelow(path, guard.path)));
 }
 
 function placesOf(
@@ -103,8 +100,9 @@ function placesOf(
   if (found.length > 0) return found.map((path) => ({ path, placeholder: null }));
   if (rule.own !== undefined) return canBeMade(rule.pattern, survey) ? [{ path: rule.pattern, placeholder: null }] : [];
   if (rule.placeholder === undefined) return [];
-  const first = firstMissing(rule.pattern, survey);
-  return [{ path: first, placeholder: first === rule.pattern ? rule.placeholder : { kind: "directory" } }];
+  // To keep `a/b/c` from being made where not even `a` exists, it is `a` that must be held.
+  const { path, isLast } = survey.firstMissing[rule.pattern] ?? { path: rule.pattern, isLast: true };
+  return [{ path, placeholder: isLast ? rule.placeholder : { kind: "directory" } }];
 }
 
 /** Composing a directory anew costs a mount for each of its entries. */
@@ -115,13 +113,6 @@ function canBeMade(path: string, survey: Survey): boolean {
   const above = survey.missing[path];
   if (above === undefined) return true;
   return above === parentOf(path) && (survey.listings[above] ?? []).length <= mostEntries;
-}
-
-/** To keep `a/b/c` from being made where not even `a` exists, it is `a` that must be held. */
-function firstMissing(path: string, survey: Survey): string {
-  let first = path;
-  while (first !== "/" && survey.nodes[parentOf(first)] === undefined) first = parentOf(first);
-  return first;
 }
 
 function refuseImpossible(survey: Survey, verdicts: readonly Verdict[]): void {
@@ -137,7 +128,8 @@ function refuseImpossible(survey: Survey, verdicts: readonly Verdict[]): void {
       throw refused(path, rule, `the root cannot be ${rule.access}`, "Name the directories that you mean.");
     }
     // What lies in the working directory, links included, is for the project to say.
-    if (rule.access !== "exclude" && isBelow(rule.pattern, survey.cwd) && !isWithin(path, survey.cwd)) {
+    const here = rule.glob ? spellOut(survey.cwd) : survey.cwd;
+    if (rule.access !== "exclude" && isBelow(rule.pattern, here) && !isWithin(path, survey.cwd)) {
       throw refused(path, rule, "a link leads out of the working directory", `If you mean ${path}, name it.`);
     }
   }

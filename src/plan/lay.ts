@@ -79,7 +79,7 @@ function layVerdict(ground: Ground, request: Request, survey: Survey, verdict: V
   const { path, rule, placeholder } = verdict;
   const region = ground.territory.at(path);
   const why = describeRule(rule);
-  const mounted = isNew(verdict, region.look) && !isMasked(survey, path);
+  const mounted = isNew(verdict, region.look) && !(request.nested && isMasked(survey, path));
   ground.paths.push({
     path,
     access: rule.access,
@@ -111,7 +111,8 @@ function isNew({ rule, placeholder }: Verdict, look: ReturnType<Territory["at"]>
 
 /** In a sandbox within a sandbox: a file without any name is the outer one's mask, and nothing mounts on it. */
 function isMasked(survey: Survey, path: string): boolean {
-  return survey.nodes[path]?.links === 0;
+  const node = survey.nodes[path];
+  return node?.kind === "file" && node.links === 0;
 }
 
 /**

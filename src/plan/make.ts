@@ -19,12 +19,12 @@ export function makePlan(request: Request, survey: Survey): Plan {
     root: request.root,
     cwd: survey.cwd,
     home: survey.home,
-    command: request.command,
-    network: request.network,
+    command: [...request.command],
+    network: { ...request.network },
     nesting: request.nesting,
     graceMs: request.graceMs,
-    acceptedGaps: request.acceptedGaps,
-    variables: request.variables,
+    acceptedGaps: [...request.acceptedGaps],
+    variables: request.variables.map((variable) => ({ ...variable })),
     kept: ground.kept,
     held: ground.held,
     operations: [
@@ -55,7 +55,7 @@ function ownCorner(request: Request, survey: Survey, wrapping: Wrapping): readon
   const podbot = `${corner}/bin/podbot`;
   return [
     { kind: "tmpfs", target: corner, mode: 0o755, why },
-    ...["bin", "real", "wrappers"].map(
+    ...["bin", "copies", "real", "wrappers"].map(
       (name): Operation => ({ kind: "directory", target: `${corner}/${name}`, mode: 0o755, why }),
     ),
     { kind: "file", target: `${corner}/sandbox.json`, content: `${JSON.stringify(sign)}\n`, mode: 0o444, why },
@@ -76,7 +76,9 @@ function ownCorner(request: Request, survey: Survey, wrapping: Wrapping): readon
 function closedCorner(): readonly Operation[] {
   const why = "nothing there changes or can be listed";
   return [
-    ...["real", "wrappers"].map((name): Operation => ({ kind: "mode", target: `${corner}/${name}`, mode: 0o111, why })),
+    ...["copies", "real", "wrappers"].map(
+      (name): Operation => ({ kind: "mode", target: `${corner}/${name}`, mode: 0o111, why }),
+    ),
     { kind: "seal", target: corner, why },
   ];
 }

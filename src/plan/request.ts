@@ -27,6 +27,8 @@ export interface Request {
   readonly path: string;
   /** Whether user namespaces stay available inside, so that a sandbox can be built in the sandbox. */
   readonly nesting: boolean;
+  /** Whether this is already the inside of a sandbox. */
+  readonly nested: boolean;
   /** The engine's socket, where the owner hands it in. */
   readonly dockerSocket: string | null;
   /** Where Podbot keeps directories of the sandbox's own. */

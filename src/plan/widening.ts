@@ -10,7 +10,8 @@ const shown = { private: 0, exclude: 0, ro: 1, rw: 2 } as const satisfies Record
 
 /** An untrusted rule that grants what the trusted ones do not is an error, not a rule without effect. */
 export function refuseWidening(request: Request, survey: Survey, verdicts: readonly Verdict[]): void {
-  const untrusted = verdicts.filter(({ rule }) => !rule.trusted);
+  // Beaten or not: a guard that lowers an untrusted grant may still leave more than there was.
+  const untrusted = verdicts.filter(({ rule, beaten }) => [rule, ...beaten].some(({ trusted }) => !trusted));
   if (untrusted.length === 0) return;
   const { territory } = layGround(request, survey, decideTrusted(request, survey));
   const wide = untrusted.filter(({ path, rule }) => shown[rule.access] > shown[territory.at(path).look]);

@@ -49,7 +49,7 @@ export function wrapCommands(request: Request, survey: Survey, ground: Ground): 
     const targets = visible.get(command.name) as readonly Target[];
     const why = describeCommand(command);
     decisions.push({ command: command.name, rule: why, targets: targets.map(({ path }) => path) });
-    const script = survey.scripts[command.name];
+    const script = command.kind === "script" ? survey.scripts[command.name] : undefined;
     if (command.kind === "script" && script !== undefined && targets.length > 0) {
       operations.push(bind(script.path, scriptPath(command.name), "ro", script.identity, why));
     }
@@ -90,7 +90,7 @@ interface Real {
 }
 
 function realOf(name: string, target: Target, at: number): readonly [string, Real] {
-  const mount = `${corner}/real/${at === 0 ? name : `${name}.${at}`}`;
+  const mount = at === 0 ? `${corner}/real/${name}` : `${corner}/copies/${at}/${name}`;
   if (target.package === null)
     return [target.path, { path: mount, source: target.path, mount, identity: target.identity }];
   const { path: source, identity } = target.package;

@@ -16,7 +16,7 @@ const copies: Readonly<Record<string, readonly string[]>> = {
 };
 
 export function knownCopies(name: string): readonly string[] {
-  return copies[name] ?? [];
+  return Object.hasOwn(copies, name) ? (copies[name] as readonly string[]) : [];
 }
 
 /** `true` leaves the command as it is; the rest of the values say what stands in for it. */

@@ -14,35 +14,70 @@ export function toPattern(written: string, from: Standpoint): { readonly pattern
   return { pattern, glob: true };
 }
 
-function spellOut(path: string): string {
+/** A path as a pattern that stands for that path alone. */
+export function spellOut(path: string): string {
   return path.replace(/[*?[]/g, "[$&]");
 }
 
-/** The regular expression of one segment. As in a shell, a leading dot must be written to be matched. */
-export function segmentMatcher(segment: string, pattern: string): RegExp {
-  let source = /^[*?[]/.test(segment) ? "(?!\\.)" : "";
-  for (let at = 0; at < segment.length; at++) {
-    const character = segment[at] as string;
-    if (character === "*") source += ".*";
-    else if (character === "?") source += ".";
-    else if (character === "[") {
-      const end = segment.indexOf("]", at + 2);
-      if (end < 0) throw invalid(pattern, "a `[` is never closed");
-      source += characterClass(segment.slice(at + 1, end), pattern);
-      at = end;
-    } else source += character.replace(/[\\^$.|+(){}\]]/, "\\$&");
-  }
-  return new RegExp(`^${source}$`, "su");
+/** One step of a segment: a star, or what a single character must be. */
+type Step = "star" | ((character: string) => boolean);
+
+/** Matches one segment. As in a shell, a leading dot must be written to be matched. */
+export function segmentMatcher(segment: string, pattern: string): { test(name: string): boolean } {
+  const steps = readSteps(segment, pattern);
+  const hides = /^[*?[]/.test(segment);
+  return { test: (name) => !(hides && name.startsWith(".")) && matches([...name], steps) };
 }
 
-function characterClass(body: string, pattern: string): string {
+function readSteps(segment: string, pattern: string): readonly Step[] {
+  const characters = [...segment];
+  const steps: Step[] = [];
+  for (let at = 0; at < characters.length; at++) {
+    const character = characters[at] as string;
+    if (character === "*") steps.push("star");
+    else if (character === "?") steps.push(() => true);
+    else if (character === "[") {
+      const end = characters.indexOf("]", at + 2);
+      if (end < 0) throw invalid(pattern, "a `[` is never closed");
+      steps.push(characterClass(characters.slice(at + 1, end).join(""), pattern));
+      at = end;
+    } else steps.push((found) => found === character);
+  }
+  return steps;
+}
+
+/** Goes back to the last star only, so that no pattern takes longer than its length times the name's. */
+function matches(name: readonly string[], steps: readonly Step[]): boolean {
+  let at = 0;
+  let step = 0;
+  let star = -1;
+  let resume = 0;
+  while (at < name.length) {
+    const next = steps[step];
+    if (next === "star") {
+      star = step++;
+      resume = at;
+    } else if (next?.(name[at] as string)) {
+      at++;
+      step++;
+    } else if (star >= 0) {
+      step = star + 1;
+      at = ++resume;
+    } else return false;
+  }
+  return steps.slice(step).every((left) => left === "star");
+}
+
+function characterClass(body: string, pattern: string): (character: string) => boolean {
+  if (body.includes("[:")) throw invalid(pattern, "classes such as [:alpha:] are not understood");
   const negated = /^[!^]/.test(body);
   const inner = (negated ? body.slice(1) : body).replace(/[\\\]^[]/g, "\\$&");
   if (inner === "") throw invalid(pattern, "a `[]` holds nothing");
   for (const range of inner.matchAll(/(.)-(.)/gsu)) {
     if ((range[1] as string) > (range[2] as string)) throw invalid(pattern, `the range ${range[0]} runs backwards`);
   }
-  return `[${negated ? "^" : ""}${inner}]`;
+  const expression = new RegExp(`^[${negated ? "^" : ""}${inner}]$`, "su");
+  return (character) => expression.test(character);
 }
 
 /** Throws where the pattern could never be expanded, so that the mistake is found before anything is read. */

@@ -62,6 +62,11 @@ export interface Survey {
   readonly matches: Readonly<Record<string, readonly string[]>>;
   /** Everything that was looked at and exists, by resolved path, with all its ancestors. */
   readonly nodes: Readonly<Record<string, Node>>;
+  /**
+   * For what must not come into being: the first name on the way that is missing, its directory resolved, and
+   * whether that is the last one as well.
+   */
+  readonly firstMissing: Readonly<Record<string, { readonly path: string; readonly isLast: boolean }>>;
   /** Missing mount points and the nearest directory above them that exists. */
   readonly missing: Readonly<Record<string, string>>;
   /** What lies in those directories, so that they can be composed anew around a missing mount point. */

@@ -2,7 +2,7 @@ import { readdirSync, readlinkSync } from "node:fs";
 import { join } from "node:path";
 import { FilesystemError, PolicyError } from "../errors.ts";
 import { gitRules } from "../policy/git.ts";
-import { isWithin, parentOf } from "../policy/paths.ts";
+import { isWithin, nameOf, parentOf } from "../policy/paths.ts";
 import type { Rule } from "../policy/rule.ts";
 import { findTargets, readScript } from "./commands.ts";
 import { expandPattern } from "./expand.ts";
@@ -23,12 +23,12 @@ export function takeSurvey(ask: Ask): Survey {
   const asked: readonly Asked[] = [...ask.rules, ...own.map((rule) => ({ ...rule, pattern: rule.path }))];
   reader.expect(asked.map(({ pattern }) => pattern));
   const matches: Record<string, readonly string[]> = {};
+  const firstMissing: Record<string, Survey["firstMissing"][string]> = {};
   for (const { pattern, glob, placeholder } of asked) {
     const found = matches[pattern] ?? expandPattern(pattern, glob === true, reader);
     matches[pattern] = found;
     for (const path of found) reader.look(path);
-    // What must not come into being is held at the first name that is missing.
-    if (placeholder !== undefined && found.length === 0) nearestAbove(pattern, reader);
+    if (placeholder !== undefined && found.length === 0) firstMissing[pattern] = nearestAbove(pattern, reader);
   }
   const targets: Record<string, readonly Target[]> = {};
   const scripts: Record<string, Script> = {};
@@ -45,6 +45,7 @@ export function takeSurvey(ask: Ask): Survey {
     cwd,
     home,
     matches,
+    firstMissing,
     ...mountPoints(ask.mountPoints, ask.emptyRoot, reader),
     git,
     targets,
@@ -83,20 +84,23 @@ function mountPoints(
       reader.look(resolved);
       continue;
     }
-    const directory = nearestAbove(point, reader);
+    const { directory } = nearestAbove(point, reader);
     missing[point] = directory;
     listings[directory] ??= list(directory);
   }
   return { missing, listings };
 }
 
-/** The nearest existing directory above a path that does not exist, resolved and looked at. */
-function nearestAbove(path: string, reader: Reader): string {
-  for (let above = parentOf(path); ; above = parentOf(above)) {
-    const resolved = reader.resolve(above);
-    if (resolved === null) continue;
-    reader.look(resolved);
-    return resolved;
+/** The nearest existing directory above a path that does not exist, and the first name that is missing in it. */
+function nearestAbove(
+  path: string,
+  reader: Reader,
+): { readonly directory: string; readonly path: string; readonly isLast: boolean } {
+  for (let missing = path; ; missing = parentOf(missing)) {
+    const directory = reader.resolve(parentOf(missing));
+    if (directory === null) continue;
+    reader.look(directory);
+    return { directory, path: join(directory, nameOf(missing)), isLast: missing === path };
   }
 }
 

@@ -157,9 +157,8 @@ describe("whatever an owner's rules are,", () => {
   });
 
   test("Podbot's own protection holds against any that opens", () => {
-    everyPlan((plan, given) => {
+    everyPlan((plan) => {
       for (const guard of [`${cwd}/.podbot`, "/home/u/.config/podbot"]) {
-        if (given.some((rule) => rule.access !== "rw" && names(rule, guard))) continue;
         for (const path of [guard, `${guard}/new`, ...places.filter((place) => isWithin(place, guard))]) {
           expect([path, accessInside(plan, path) === "rw"]).toEqual([path, false]);
         }

@@ -159,7 +159,11 @@ describe("a verdict", () => {
 
   test("is not mounted over the mask of an outer sandbox, which is a file without a name", () => {
     const rules = [said("default", "exclude ~/.netrc"), said("default", "exclude ~/.pgpass")];
-    const plan = planFor(rules, { "/home/u/.netrc": { kind: "file", links: 0 }, "/home/u/.pgpass": "file" });
+    const plan = planFor(
+      rules,
+      { "/home/u/.netrc": { kind: "file", links: 0 }, "/home/u/.pgpass": "file" },
+      { request: { nested: true } },
+    );
     expect(plan.paths.map(({ path, mounted }) => [path, mounted])).toEqual([
       ["/home/u/.netrc", false],
       ["/home/u/.pgpass", true],

@@ -37,6 +37,7 @@ describe("a plan", () => {
         { kind: "tmpfs", target: "/run", mode: 0o755, why: "private: sockets of the host live in /run" },
         { kind: "tmpfs", target: "/run/podbot", mode: 0o755, why },
         { kind: "directory", target: "/run/podbot/bin", mode: 0o755, why },
+        { kind: "directory", target: "/run/podbot/copies", mode: 0o755, why },
         { kind: "directory", target: "/run/podbot/real", mode: 0o755, why },
         { kind: "directory", target: "/run/podbot/wrappers", mode: 0o755, why },
         {
@@ -69,6 +70,7 @@ describe("a plan", () => {
           identity: identityOf("/opt/podbot/shim"),
           why,
         },
+        { kind: "mode", target: "/run/podbot/copies", mode: 0o111, why: closed },
         { kind: "mode", target: "/run/podbot/real", mode: 0o111, why: closed },
         { kind: "mode", target: "/run/podbot/wrappers", mode: 0o111, why: closed },
         { kind: "seal", target: "/run/podbot", why: closed },

@@ -34,6 +34,7 @@ export function ordinaryRequest(more: Partial<Request> = {}): Request {
     variables: [],
     path: "/usr/bin",
     nesting: false,
+    nested: false,
     dockerSocket: null,
     keptDirectory: "/home/u/.local/state/podbot/kept",
     native: { enter: "/opt/podbot/enter", shim: "/opt/podbot/shim" },

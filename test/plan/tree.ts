@@ -21,6 +21,11 @@ export function surveyOf(tree: Tree, request: Request, rest: Partial<Survey> = {
     ...(git === null ? [] : gitRules(git, ask.cwd, ask.gitStrict).map(({ path }) => [path, false] as const)),
   ];
   const sockets = Object.keys(tree).filter((path) => tree[path] === "socket" && !isPrivate(path));
+  const firstMissing = Object.fromEntries(
+    named
+      .filter(([pattern, glob]) => place.expand(pattern, glob).length === 0)
+      .map(([pattern]) => [pattern, place.firstMissing(pattern)]),
+  );
   const missing: Record<string, string> = {};
   const listings: Record<string, readonly Listed[]> = ask.emptyRoot ? { "/": place.list("/") } : {};
   for (const point of ask.mountPoints.filter((path) => place.resolve(path) === null)) {
@@ -38,6 +43,7 @@ export function surveyOf(tree: Tree, request: Request, rest: Partial<Survey> = {
       ]),
     ),
     nodes: place.nodes,
+    firstMissing,
     missing,
     listings,
     git,
@@ -100,6 +106,13 @@ class Place {
     const wanted = pattern.split("/");
     const found = glob ? Object.keys(this.nodes).filter((path) => matches(path.split("/"), wanted)) : [pattern];
     return [...new Set(found.map((path) => this.resolve(path)).filter((path) => path !== null))].sort();
+  }
+
+  firstMissing(pattern: string): { readonly path: string; readonly isLast: boolean } {
+    let missing = pattern;
+    while (this.resolve(parentOf(missing)) === null) missing = parentOf(missing);
+    const above = this.resolve(parentOf(missing)) as string;
+    return { path: above === "/" ? `/${nameOf(missing)}` : `${above}/${nameOf(missing)}`, isLast: missing === pattern };
   }
 
   nearestAbove(path: string): string {

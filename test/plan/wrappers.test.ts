@@ -111,13 +111,13 @@ describe("git under its preset", () => {
     const plan = wrapped([git], { targets: { git: [target("/usr/bin/git"), target("/usr/lib/git-core/git")] } });
     expect(mounts(plan)).toEqual([
       "/run/podbot/real/git from /usr/bin/git",
-      "/run/podbot/real/git.1 from /usr/lib/git-core/git",
+      "/run/podbot/copies/1/git from /usr/lib/git-core/git",
       "/usr/bin/git from /opt/podbot/shim",
       "/usr/lib/git-core/git from /opt/podbot/shim",
     ]);
     expect(rows(plan)).toEqual([
       ["/usr/bin/git", "git", "git", "/run/podbot/real/git", "", "", ""],
-      ["/usr/lib/git-core/git", "git", "git", "/run/podbot/real/git.1", "", "", ""],
+      ["/usr/lib/git-core/git", "git", "git", "/run/podbot/copies/1/git", "", "", ""],
     ]);
   });
 });

@@ -236,6 +236,24 @@ describe("a Podbot that the agent could rewrite", () => {
   });
 });
 
+describe("Podbot's own configuration, through a linked directory,", () => {
+  test("cannot be created where it is missing", async () => {
+    const world = newWorld();
+    mkdirSync(join(world.home, "dot/config"), { recursive: true });
+    world.link("home/.config", join(world.home, "dot/config"));
+    const plant = "mkdir -p config/podbot && echo 'network = true' > config/podbot/config.toml";
+    expect((await world.inside(plant, "-C", join(world.home, "dot"))).status).not.toBe(0);
+    expect(existsSync(join(world.home, "dot/config/podbot"))).toBe(false);
+  });
+
+  test("stays read-only if a rule names it and another what is in it", async () => {
+    const world = newWorld();
+    const file = world.file("home/.config/podbot/config.toml", "# mine\n");
+    const flags = ["--rw", "~/.config", "--ro", "~/.config/podbot", "--rw", "~/.config/podbot/*"];
+    expect((await world.inside(`echo x > ${file}`, ...flags)).status).not.toBe(0);
+  });
+});
+
 describe("odd spellings", () => {
   test("a directory whose name looks like a pattern is that directory, and no other", async () => {
     const world = newWorld();
