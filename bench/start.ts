@@ -108,6 +108,7 @@ async function commandLine(world: World, raw: Subject): Promise<readonly Line[]>
       help: program(process.execPath, [cli, "--help"], options),
     },
     rounds,
+    10,
   );
   const srt = await measureSrt(world);
   return [

@@ -127,6 +127,7 @@ async function runWithin(planned: PlannedSandbox, timeoutMs: number | undefined,
 }
 
 function warn(warnings: readonly string[], io: Io): void {
+  if (warnings.length === 0) return;
   const paint = painter(io.stderr, io.env);
   for (const warning of warnings) io.stderr.write(`${paint("yellow", "podbot: warning:")} ${visible(warning)}\n`);
 }

@@ -11,7 +11,7 @@ export interface Standpoint {
 export function expandPath(written: string, from: Standpoint): string {
   if (written === "") throw refused(written, "it is empty", "Name a path, or leave the rule out.");
   if (written.includes("\0")) throw refused(written, "it holds a NUL byte", "Remove the NUL byte.");
-  if (/^~[^/]/.test(written)) {
+  if (written.startsWith("~") && written !== "~" && !written.startsWith("~/")) {
     throw refused(written, "`~user` is not understood", "Write the absolute path of that user's home.");
   }
   const homed = written === "~" ? from.home : written.startsWith("~/") ? from.home + written.slice(1) : written;

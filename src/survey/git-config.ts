@@ -44,7 +44,7 @@ function readValue(text: string, from: number): { readonly value: string; readon
     const character = text[at] as string;
     if (character === "\n") return { value, end: at + 1 };
     if (!quoted && (character === "#" || character === ";")) return { value, end: lineEnd(text, at) };
-    if (!quoted && /\s/.test(character)) {
+    if (!quoted && (character === " " || character === "\t" || character === "\r")) {
       // Kept only if something follows.
       spaces += character;
       continue;

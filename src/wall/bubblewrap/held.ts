@@ -1,4 +1,5 @@
 import {
+  existsSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -61,7 +62,7 @@ export function holdNames(directory: string, names: readonly HeldName[], mounted
 function record(file: string, directory: string, pid: number, names: readonly HeldName[]): void {
   const claim: Claim = { pid, started: startTimeOf(pid) ?? "", space: processSpace(), names };
   try {
-    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    if (!existsSync(directory)) mkdirSync(directory, { recursive: true, mode: 0o700 });
     writeFileSync(`${file}.new`, JSON.stringify(claim), { mode: 0o600 });
     renameSync(`${file}.new`, file);
   } catch (cause) {

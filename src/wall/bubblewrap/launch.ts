@@ -1,8 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync } from "node:fs";
-import type { Readable } from "node:stream";
 import { WallError } from "../../errors.ts";
-import { openAnonymous } from "../../machine/anonymous-file.ts";
+import { openAnonymous, readStart } from "../../machine/anonymous-file.ts";
 import { thisHost } from "../../machine/host.ts";
 import { childrenOf, isInForeground, sendSignal } from "../../machine/process.ts";
 import type { NativePrograms } from "../../machine/programs.ts";
@@ -28,26 +27,32 @@ export async function launch(
   stdio: Stdio,
   graceMs: number,
 ): Promise<Launched> {
-  const child = start(programs, letter, pins, stdio);
-  const complaint = collect(child.stderr as Readable);
+  // A file and not a pipe: for one pipe, Node would set up all of its streams, which takes longer than the start.
+  const complaints = openAnonymous();
+  const complaint = () => readStart(complaints, mostBytes);
   const isReady = () => complaint().includes("podbot-enter: ready\n");
-  const ending = endWith(child, isReady, birth, graceMs);
   try {
-    const code = await closed(child);
-    return {
-      exit: { code, killed: ending.killed() },
-      ran: isReady() || ending.killed(),
-      complaint: complaint(),
-    };
+    const child = start(programs, letter, [complaints, ...pins], stdio);
+    const ending = endWith(child, isReady, birth, graceMs);
+    try {
+      const code = await closed(child);
+      return {
+        exit: { code, killed: ending.killed() },
+        ran: isReady() || ending.killed(),
+        complaint: complaint(),
+      };
+    } finally {
+      ending.stop();
+    }
   } finally {
-    ending.stop();
+    closeSync(complaints);
   }
 }
 
 function start(
   { native, bwrap }: { readonly native: NativePrograms; readonly bwrap: string },
   letter: Letter,
-  pins: readonly number[],
+  [complaints, ...pins]: readonly number[],
   [stdin, stdout, stderr]: Stdio,
 ): ChildProcess {
   const written = openAnonymous(letter.bytes);
@@ -56,22 +61,11 @@ function start(
       cwd: "/",
       // bubblewrap is not the command: what it finds in its environment (LD_PRELOAD) would act outside.
       env: {},
-      stdio: [stdin, stdout, "pipe", written, stderr, ...pins],
+      stdio: [stdin, stdout, complaints as number, written, stderr, ...pins],
     });
   } finally {
     closeSync(written);
   }
-}
-
-function collect(stream: Readable): () => string {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  stream.on("error", () => {});
-  stream.on("data", (chunk: Buffer) => {
-    if (size < mostBytes) chunks.push(chunk);
-    size += chunk.length;
-  });
-  return () => Buffer.concat(chunks).toString("utf8");
 }
 
 function closed(child: ChildProcess): Promise<number> {

@@ -25,25 +25,31 @@ export function writeLetter(plan: Plan, filter: Uint8Array, env: Readonly<Record
     data: (bytes) => `${descriptors.firstPin + pins.length + blobs.push(bytes) - 1}`,
   });
   const variables = Object.entries(env).flatMap(([name, value]) => ["--setenv", name, value]);
-  const head = Buffer.alloc(12);
-  head.write("podbot1\n");
-  head.writeUInt32LE(pins.length, 8);
+  const words = (type: Kind, list: readonly string[]) => list.map((word) => [type, Buffer.from(word)] as const);
   return {
     pins,
-    bytes: Buffer.concat([
-      head,
-      ...[...options, ...variables].map((word) => record("A", Buffer.from(word))),
-      ...blobs.map((bytes) => record("D", bytes)),
-      ...renderCommand(plan, descriptors.stderr).map((word) => record("C", Buffer.from(word))),
-      record("E", new Uint8Array()),
+    bytes: write(pins.length, [
+      ...words("A", [...options, ...variables]),
+      ...blobs.map((bytes) => ["D", bytes] as const),
+      ...words("C", renderCommand(plan, descriptors.stderr)),
+      ["E", Buffer.alloc(0)],
     ]),
   };
 }
 
-function record(type: string, bytes: Uint8Array): Buffer {
-  const written = Buffer.alloc(5 + bytes.length);
-  written.write(type);
-  written.writeUInt32LE(bytes.length, 1);
-  written.set(bytes, 5);
-  return written;
+/** Of a record: a word of an option, a blob of data, a word of the command, the end. */
+type Kind = "A" | "D" | "C" | "E";
+
+function write(pins: number, records: readonly (readonly [Kind, Uint8Array])[]): Buffer {
+  const letter = Buffer.allocUnsafe(records.reduce((size, [, bytes]) => size + 5 + bytes.length, 12));
+  letter.write("podbot1\n");
+  letter.writeUInt32LE(pins, 8);
+  let at = 12;
+  for (const [kind, bytes] of records) {
+    letter.write(kind, at);
+    letter.writeUInt32LE(bytes.length, at + 1);
+    letter.set(bytes, at + 5);
+    at += 5 + bytes.length;
+  }
+  return letter;
 }

@@ -1,4 +1,4 @@
-import { fstatSync, mkdirSync } from "node:fs";
+import { existsSync, fstatSync, mkdirSync } from "node:fs";
 import { FilesystemError, WallError } from "../../errors.ts";
 import { thisHost } from "../../machine/host.ts";
 import type { NativePrograms } from "../../machine/programs.ts";
@@ -114,7 +114,7 @@ function refuseDirectories(stdio: Stdio): void {
 function makeKept(plan: Plan): void {
   for (const directory of plan.kept) {
     try {
-      mkdirSync(directory, { recursive: true, mode: 0o700 });
+      if (!existsSync(directory)) mkdirSync(directory, { recursive: true, mode: 0o700 });
     } catch (cause) {
       throw new FilesystemError("FILESYSTEM", `The sandbox's own directory ${directory} cannot be made.`, {
         hint: "Make its parent writable, set XDG_CACHE_HOME to a directory that is, or switch off !@caches.",
