@@ -5,9 +5,9 @@ import { join } from "node:path";
 /** Linux: a file without a name, gone when it is closed. Node has no name for the flag. */
 const O_TMPFILE = 0o20200000;
 
-/** A descriptor from which these bytes can be read, once; it has no name. */
+/** A descriptor from which these bytes can be read, once; it has no name and lies in memory where it can. */
 export function openAnonymous(bytes: Uint8Array = new Uint8Array()): number {
-  const descriptor = openNameless(tmpdir()) ?? openUnlinked();
+  const descriptor = openNameless("/dev/shm") ?? openNameless(tmpdir()) ?? openUnlinked();
   // Written at a position, so that reading begins at the start.
   for (let at = 0; at < bytes.length; ) at += writeSync(descriptor, bytes, at, bytes.length - at, at);
   return descriptor;
