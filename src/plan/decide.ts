@@ -101,7 +101,7 @@ function placesOf(
   if (rule.own !== undefined) return canBeMade(rule.pattern, survey) ? [{ path: rule.pattern, placeholder: null }] : [];
   if (rule.placeholder === undefined) return [];
   // To keep `a/b/c` from being made where not even `a` exists, it is `a` that must be held.
-  const { path, isLast } = survey.firstMissing[rule.pattern] ?? { path: rule.pattern, isLast: true };
+  const { path, isLast } = survey.firstMissing[rule.pattern] as Survey["firstMissing"][string];
   return [{ path, placeholder: isLast ? rule.placeholder : { kind: "directory" } }];
 }
 
