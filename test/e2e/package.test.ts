@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -45,7 +45,10 @@ test("the installed command says its version", async () => {
 
 test("the installed command knows that it is outside, and that it is inside what it started", async () => {
   expect(await run(podbot, "check")).toMatchObject({ status: 1, stderr: "" });
-  expect(await run(podbot, "sandbox", "--", "podbot", "check")).toMatchObject({ status: 0 });
+  const refused = await run(podbot, "sandbox", "--", "true");
+  expect(refused).toMatchObject({ status: 125, stderr: expect.stringContaining("lies where the sandbox may write") });
+  await mkdir(join(home, "work"));
+  expect(await run(podbot, "sandbox", "-C", "work", "--", "podbot", "check")).toMatchObject({ status: 0 });
 });
 
 test("the library can be imported and throws its own errors", async () => {
