@@ -147,6 +147,9 @@ export class World {
 /** The program as it is shipped. */
 export const program = join(import.meta.dirname, "..", "dist", "podbot.cjs");
 
+/** Flags that show it inside, wherever the checkout lies: /tmp is private there. */
+export const showProgram = ["dist", "native/bin"].flatMap((part) => ["--ro", join(import.meta.dirname, "..", part)]);
+
 /** A world that is gone when the tests of the file are. */
 export function newWorld(): World {
   const world = new World();

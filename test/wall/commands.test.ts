@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { newWorld, type World } from "../world.ts";
+import { newWorld, program, showProgram, type World } from "../world.ts";
 
 /** A tool of the world's own on PATH: says its name and what it was given. */
 function tool(world: World, path = "home/bin/tool", text = "real"): string {
@@ -174,9 +174,8 @@ describe("podbot check", () => {
     );
     expect(status).toBe(0);
     expect(stdout).toBe('inside sandbox\n{"inside":true,"wall":"bubblewrap","root":"host","network":"none"}\n');
-    expect(
-      (await world.inside(`${process.execPath} ${join(import.meta.dirname, "../../dist/podbot.cjs")} check`)).stdout,
-    ).toBe("inside sandbox\n");
+    const { stdout: said } = await world.inside(`${process.execPath} ${program} check`, ...showProgram);
+    expect(said).toBe("inside sandbox\n");
   });
 
   test("outside says so, and cannot be fooled by what a user can write", async () => {
@@ -191,8 +190,8 @@ describe("podbot check", () => {
 describe("a sandbox in a sandbox", () => {
   test("is refused with the reason, unless nesting is on, and then narrows only", async () => {
     const world = newWorld();
-    const podbot = `${process.execPath} ${join(import.meta.dirname, "../../dist/podbot.cjs")}`;
-    const refused = await world.inside(`${podbot} sandbox -- true`);
+    const podbot = `${process.execPath} ${program}`;
+    const refused = await world.inside(`${podbot} sandbox -- true`, ...showProgram);
     expect(refused.status).toBe(125);
     expect(refused.stderr).toContain("already the inside of a Podbot sandbox");
     world.file("home/.config/podbot/config.toml", "[sandbox]\nnesting = true\n");
@@ -200,6 +199,7 @@ describe("a sandbox in a sandbox", () => {
     const nested = await world.inside(
       `${podbot} sandbox --quiet -- sh -c 'echo in > nested.txt; cat ~/.ssh/key; echo x > ~/y; cat nested.txt'`,
       "--quiet",
+      ...showProgram,
     );
     if (process.getuid?.() === 0) return expect(nested.stderr).toContain("run the outer one as an ordinary user");
     expect(nested.stdout).toBe("in\n");
