@@ -46,7 +46,7 @@ bench: build ## start-up and overhead, as ratios in one run
 build: native dist/podbot.cjs ## native programs and dist/
 
 setup: ## system packages and node_modules
-	@scripts/setup.sh $(if $(filter test test-e2e check coverage,$(MAKECMDGOALS)),test)
+	@scripts/setup.sh $(if $(filter test test-e2e check coverage,$(MAKECMDGOALS)),test)$(if $(filter bench,$(MAKECMDGOALS)),bench)
 
 native: | setup
 	@$(MAKE) -s -C native

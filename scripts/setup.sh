@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes sure of everything that the build needs and, with the argument "test", of what the tests need besides.
+# Makes sure of everything that the build needs and, with the argument "test" or "bench", of what these need besides.
 # What is there already is left alone. System packages are installed by apt-get, as root or through `sudo -n`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -27,6 +27,11 @@ if [[ ${1:-} == test ]]; then
   command -v python3 >/dev/null || need python3 python3 python
   libc=$(gcc -print-file-name=libc.so 2>/dev/null || true)
   [[ $libc == /* && -e $libc ]] || need libc6-dev glibc-devel glibc
+fi
+if [[ ${1:-} == bench ]]; then
+  # For srt, beside which Podbot is measured.
+  command -v socat >/dev/null || need socat
+  command -v rg >/dev/null || need ripgrep
 fi
 
 if ((${#apt[@]} > 0)); then
