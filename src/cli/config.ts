@@ -1,10 +1,9 @@
-import { realpathSync } from "node:fs";
-import { resolve } from "node:path";
 import { isSecretKey } from "../config/display.ts";
 import { loadConfig } from "../config/load.ts";
-import { FilesystemError, UsageError } from "../errors.ts";
+import { UsageError } from "../errors.ts";
 import { lastValue, type Parsed } from "./command.ts";
 import type { Io } from "./io.ts";
+import { placeOf } from "./place.ts";
 import { visible } from "./visible.ts";
 
 /** `podbot config show`: each effective value, with the layer that it comes from. */
@@ -19,14 +18,9 @@ export async function run(parsed: Parsed, io: Io): Promise<number> {
       },
     );
   }
-  const home = io.env["HOME"];
-  if (!home)
-    throw new FilesystemError("HOME_INVALID", "HOME is not set.", { hint: "Set HOME to your home directory." });
   const configFile = lastValue(parsed, "config");
   const loaded = await loadConfig({
-    cwd: realpathSync(resolve(io.cwd, lastValue(parsed, "cwd") ?? ".")),
-    home,
-    env: io.env,
+    ...placeOf(parsed, io),
     ...(configFile === undefined ? {} : { configFile }),
   });
   const origins = loaded.origins.map((origin) => (isSecretKey(origin.key) ? { ...origin, value: "(hidden)" } : origin));

@@ -1,20 +1,16 @@
-import { realpathSync } from "node:fs";
-import { resolve } from "node:path";
 import { loadConfig } from "../config/load.ts";
 import { listTrusted, revokeTrust, trustProject } from "../config/trust.ts";
-import { ConfigError, FilesystemError } from "../errors.ts";
-import { lastValue, type Parsed } from "./command.ts";
+import { ConfigError } from "../errors.ts";
+import type { Parsed } from "./command.ts";
 import type { Io } from "./io.ts";
+import { placeOf } from "./place.ts";
 import { visible } from "./visible.ts";
 
 /** `podbot trust`: shows what the project's configuration asks for, and accepts exactly that content. */
 export async function run(parsed: Parsed, io: Io): Promise<number> {
   const json = parsed.switches.has("json");
   const print = (value: object, text: string) => io.stdout.write(json ? `${JSON.stringify(value)}\n` : visible(text));
-  const home = io.env["HOME"];
-  if (!home)
-    throw new FilesystemError("HOME_INVALID", "HOME is not set.", { hint: "Set HOME to your home directory." });
-  const place = { env: io.env, home };
+  const { cwd, ...place } = placeOf(parsed, io);
   if (parsed.switches.has("list")) {
     const trusted = await listTrusted(place);
     print(
@@ -23,7 +19,6 @@ export async function run(parsed: Parsed, io: Io): Promise<number> {
     );
     return 0;
   }
-  const cwd = realpathSync(resolve(io.cwd, lastValue(parsed, "cwd") ?? "."));
   const { project, layers } = await loadConfig({ cwd, ...place, acceptProject: true });
   if (project === undefined) {
     throw new ConfigError("CONFIG_NOT_FOUND", `There is no .podbot/config.* in ${cwd}.`, {

@@ -1,9 +1,8 @@
-import { realpathSync } from "node:fs";
 import { join } from "node:path";
 import { loadConfig } from "../config/load.ts";
 import { statePath } from "../config/paths.ts";
 import type { LoadedConfig } from "../config/types.ts";
-import { FilesystemError, WallError } from "../errors.ts";
+import { WallError } from "../errors.ts";
 import { thisHost } from "../machine/host.ts";
 import { detectSandbox, type Inside } from "../machine/inside.ts";
 import { findBwrap, findNativePrograms, requireLinux } from "../machine/programs.ts";
@@ -15,6 +14,7 @@ import { takeSurvey } from "../survey/take.ts";
 import { BubblewrapWall } from "../wall/bubblewrap/wall.ts";
 import type { Birth, Exit, Stdio } from "../wall/wall.ts";
 import { composeRequest, refuseNested, type SandboxOptions } from "./request.ts";
+import { homeOf, resolved } from "./standpoint.ts";
 import { resolveVariables } from "./variables.ts";
 
 /** A plan that is ready to run, with the wall that can run it. */
@@ -60,14 +60,6 @@ export async function planSandbox(options: SandboxOptions): Promise<PlannedSandb
   };
 }
 
-function homeOf(env: SandboxOptions["env"]): string {
-  const home = env["HOME"];
-  if (home?.startsWith("/")) return resolved(home);
-  throw new FilesystemError("HOME_INVALID", home ? `HOME is not an absolute path: ${home}` : "HOME is not set.", {
-    hint: "Set HOME to your home directory.",
-  });
-}
-
 /**
  * Where Podbot keeps things. Claims on held names lie where every Podbot of this user finds them, whatever HOME says.
  * Inside another sandbox all of that is read-only; what is kept there lives as long as the outer one.
@@ -88,13 +80,4 @@ function refuseMoved({ cwdIdentity }: SandboxOptions, { cwd, nodes }: Survey): v
     hint: "Nothing was started. Go to the directory again, and find out who moves it.",
     details: { cwd },
   });
-}
-
-/** Links on the way are followed once, here; what does not exist is reported by the survey. */
-function resolved(path: string): string {
-  try {
-    return realpathSync.native(path);
-  } catch {
-    return path;
-  }
 }

@@ -284,6 +284,19 @@ describe("a rule for a path in the project", () => {
   });
 });
 
+describe("commands that read the configuration", () => {
+  test.each([["config", "show"], ["trust"]])("%s says so where the directory is missing, or HOME", async (...words) => {
+    const world = newWorld();
+    const missing = await world.podbot([...words, "-C", "nowhere"]);
+    expect(missing.status).toBe(2);
+    expect(missing.stderr).toContain("There is no directory");
+    world.env["HOME"] = undefined;
+    const homeless = await world.podbot(words);
+    expect(homeless.status).toBe(125);
+    expect(homeless.stderr).toContain("HOME is not set");
+  });
+});
+
 describe("podbot config show", () => {
   test("prints each value with its layer", async () => {
     const world = newWorld();
