@@ -5,39 +5,34 @@ import { planSandbox } from "../src/keeper/sandbox.ts";
 import { thisHost } from "../src/machine/host.ts";
 import type { Plan } from "../src/plan/plan.ts";
 import { renderCommand, renderOptions } from "../src/wall/bubblewrap/render.ts";
-import { type SeccompArch, seccompProgram } from "../src/wall/bubblewrap/seccomp.ts";
+import { type SeccompArch, seccompProgram } from "../src/wall/seccomp.ts";
 import { atLeast, atMost, type Line, measure, median, program, type Subject } from "./measure.ts";
+import { installSrt } from "./srt.ts";
 
 const root = resolve(".");
 const cli = join(root, "dist/podbot.cjs");
-const srtVersion = "0.0.83";
 const rounds = Number(process.env["BENCH_ROUNDS"] ?? 40);
 
 /** How long it takes to start something behind the wall, beside starting it otherwise. */
-export async function runBench(): Promise<number> {
+export async function startLines(): Promise<readonly Line[]> {
   const world = makeWorld();
   const bare = makeWorld();
   try {
     const raw = rawBwrap((await plan(bare)).plan, bare);
-    const lines = [...(await starts(world, raw)), ...(await commandLine(world, raw)), ...(await wrapped(world))];
-    const width = Math.max(...lines.map(({ what }) => what.length));
-    for (const { what, figure, bar, pass } of lines) {
-      process.stdout.write(`${pass ? "pass" : "FAIL"}  ${what.padEnd(width)}  ${figure.padStart(9)}  (${bar})\n`);
-    }
-    return lines.every(({ pass }) => pass) ? 0 : 1;
+    return [...(await starts(world, raw)), ...(await commandLine(world, raw)), ...(await wrapped(world))];
   } finally {
     for (const { directory } of [world, bare]) rmSync(directory, { recursive: true, force: true });
   }
 }
 
-interface World {
+export interface World {
   readonly directory: string;
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
 }
 
 /** A project under git, in the caller's own environment and home: what a caller would measure. */
-function makeWorld(): World {
+export function makeWorld(): World {
   const directory = mkdtempSync("/var/tmp/podbot-bench-");
   const cwd = join(directory, "project");
   mkdirSync(cwd);
@@ -64,6 +59,7 @@ function rawBwrap(planned: Plan, world: World): Subject {
   const filter = seccompProgram({ arch: thisHost().arch as SeccompArch, nesting: false });
   const options = renderOptions(planned, filter, {
     bind: ({ access, source, target }) => [access === "ro" ? "--ro-bind" : "--bind", source, target],
+    copy: ({ source }) => `${2 + blobs.push(source)}`,
     data: (bytes) => {
       const file = join(world.directory, `blob-${blobs.length}`);
       writeFileSync(file, bytes);
@@ -104,7 +100,8 @@ async function commandLine(world: World, raw: Subject): Promise<readonly Line[]>
     {
       node: program(process.execPath, ["-e", "0"], options),
       raw,
-      sandbox: program(process.execPath, [cli, "sandbox", "--network", "none", "--", "true"], options),
+      sandbox: program(process.execPath, [cli, "sandbox", "--", "true"], options),
+      offline: program(process.execPath, [cli, "sandbox", "--network", "none", "--", "true"], options),
       help: program(process.execPath, [cli, "--help"], options),
     },
     rounds,
@@ -117,27 +114,14 @@ async function commandLine(world: World, raw: Subject): Promise<readonly Line[]>
       times.sandbox / (times.node + times.raw),
       1.3,
     ),
+    atMost("the same with --network none", times.offline / (times.node + times.raw), 1.3),
     atLeast("podbot sandbox -- true, beside srt true: times faster", srt.srt / srt.sandbox, 3),
     atMost("podbot --help, beside node -e 0", times.help / times.node, 1.25),
   ];
 }
 
 async function measureSrt(world: World): Promise<{ readonly srt: number; readonly sandbox: number }> {
-  const prefix = join(root, ".make/bench");
-  const srt = join(prefix, "node_modules/.bin/srt");
-  if (!existsSync(srt)) {
-    const words = [
-      "install",
-      "--silent",
-      "--no-save",
-      "--prefix",
-      prefix,
-      `@anthropic-ai/sandbox-runtime@${srtVersion}`,
-    ];
-    mkdirSync(prefix, { recursive: true });
-    const { status, stderr } = spawnSync("npm", words, { encoding: "utf8" });
-    if (status !== 0) throw new Error(`srt could not be installed: ${stderr}`);
-  }
+  const srt = join(installSrt(), "node_modules/.bin/srt");
   writeFileSync(
     join(world.directory, "srt.json"),
     JSON.stringify({
@@ -149,7 +133,7 @@ async function measureSrt(world: World): Promise<{ readonly srt: number; readonl
   return measure(
     {
       srt: program(srt, ["--settings", join(world.directory, "srt.json"), "true"], options),
-      sandbox: program(process.execPath, [cli, "sandbox", "--network", "none", "--", "true"], options),
+      sandbox: program(process.execPath, [cli, "sandbox", "--", "true"], options),
     },
     Math.ceil(rounds / 4),
   );

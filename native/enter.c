@@ -1,16 +1,17 @@
 /*
- * podbot-enter [--isolate | --isolate-abstract] STDERR_FD -- COMMAND [ARGUMENT…] — the first program inside the wall.
- * It puts the caller's stderr in place, drops what bubblewrap needed and the command must not have, and becomes the
- * command. --isolate keeps signals inside as well as the kernel can; --isolate-abstract also keeps abstract sockets
- * apart, or fails.
+ * podbot-enter [--isolate | --isolate-abstract] [--doors FD] STDERR_FD -- COMMAND [ARGUMENT…] — the first program
+ * inside the wall. It puts the caller's stderr in place, drops what bubblewrap needed and the command must not have,
+ * and becomes the command. --isolate keeps signals inside as well as the kernel can; --isolate-abstract also keeps
+ * abstract sockets apart, or fails. --doors waits at FD for a byte, which says that the box has its doors; without it,
+ * nothing begins.
  *
  * Until then, descriptor 2 is where complaints go. STDERR_FD 2 means that it is the caller's stderr already, as in
  * a script that a person pastes into a shell.
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <signal.h>
+#include <poll.h>
+#include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -22,8 +23,9 @@
 
 #include "descriptors.h"
 #include "program.h"
+#include "signals.h"
 
-enum { COMPLAINTS = 3, SIGNALS = 64, FAILED = 125, NOT_EXECUTABLE = 126, NOT_FOUND = 127 };
+enum { COMPLAINTS = 3, SIGN_OF_LIFE = 3, FAILED = 125, NOT_EXECUTABLE = 126, NOT_FOUND = 127 };
 
 /* The compiler's kernel headers may be older than these. */
 enum {
@@ -44,6 +46,38 @@ static _Noreturn void fail(int complaints, const char *what) {
     exit(FAILED);
 }
 
+/* Whoever opens them closes the other end when it ends, whatever became of it. */
+static void wait_for_doors(int doors) {
+    char byte;
+    ssize_t count;
+    while ((count = read(doors, &byte, 1)) < 0 && errno == EINTR) continue;
+    if (count != 1) fail(STDERR_FILENO, "the box has no doors");
+}
+
+/* As the kernel says it of the first process of our namespace: it sleeps when it has nothing left to do but wait. */
+static bool is_init_asleep(void) {
+    char stat[256];
+    int file = open("/proc/1/stat", O_RDONLY | O_CLOEXEC);
+    if (file < 0) return true;
+    ssize_t length = read(file, stat, sizeof stat - 1);
+    close(file);
+    if (length <= 0) return true;
+    stat[length] = '\0';
+    const char *end = strrchr(stat, ')');
+    return end == NULL || (end[1] == ' ' && end[2] == 'S');
+}
+
+/*
+ * Ends here, if bubblewrap was killed before it could ask for us to die with it. From now on it has asked: our own
+ * parent has, too, once it sleeps.
+ */
+static void refuse_to_be_an_orphan(void) {
+    struct pollfd bwrap = {.fd = SIGN_OF_LIFE, .events = POLLIN};
+    if (fcntl(SIGN_OF_LIFE, F_GETFD) < 0) return;
+    for (int tries = 0; getpid() != 1 && tries < 100000 && !is_init_asleep(); tries++) sched_yield();
+    if (poll(&bwrap, 1, 0) != 0) exit(FAILED);
+}
+
 /* After this, descriptor 3 takes the complaints until the command starts, and nothing above it is open. */
 static void put_stderr_in_place(int stderr_fd) {
     if (fcntl(stderr_fd, F_GETFD) < 0) fail(STDERR_FILENO, "STDERR_FD is not open");
@@ -57,19 +91,6 @@ static void put_stderr_in_place(int stderr_fd) {
 /* From here on, an exit status is the command's own: whoever reads the complaints can tell it from the wall's. */
 static void say_ready(int stderr_fd) {
     if (stderr_fd != STDERR_FILENO) dprintf(COMPLAINTS, "podbot-enter: ready\n");
-}
-
-/*
- * By the system call itself, because every libc keeps some numbers for itself and refuses to set them. The kernel's
- * own structure has no more than these four words, and all of them are zero for the default. It refuses two signals
- * that are always at their default.
- */
-static void reset_signals(void) {
-    const unsigned long by_default[4] = {0};
-    for (int number = 1; number <= SIGNALS; number++) syscall(SYS_rt_sigaction, number, by_default, NULL, SIGNALS / 8);
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
 static _Noreturn void fail_landlock(int error) {
@@ -115,47 +136,22 @@ static void isolate_abstract_sockets(void) {
     if (!restrict_scope(SCOPE_ABSTRACT_UNIX_SOCKET)) fail_landlock(errno);
 }
 
-/* Tries one directory of PATH; an empty one means the working directory. Returns the error number. */
-static int become_in(const char *directory, size_t length, char **command) {
-    char path[PATH_MAX];
-    int size = snprintf(path, sizeof path, "%.*s/%s", length == 0 ? 1 : (int)length, length == 0 ? "." : directory,
-                        command[0]);
-    if (size < 0 || (size_t)size >= sizeof path) return ENOENT;
-    int error = become(path, command);
-    /* A directory that may not even be searched says nothing about the command. */
-    return error == EACCES && access(path, F_OK) != 0 ? ENOENT : error;
-}
-
-/* Searches as shells do. Returns only on failure, with the error number. */
-static int become_command(char **command) {
-    if (command[0][0] == '\0') return ENOENT;
-    if (strchr(command[0], '/') != NULL) return become(command[0], command);
-
-    const char *path = getenv("PATH");
-    if (path == NULL) path = "/bin:/usr/bin";
-    int found = ENOENT;
-    for (;;) {
-        size_t length = strcspn(path, ":");
-        if (length > INT_MAX) return ENAMETOOLONG;
-        int error = become_in(path, length, command);
-        if (error == EACCES) found = EACCES;
-        else if (error != ENOENT && error != ENOTDIR) return error;
-        if (path[length] == '\0') return found;
-        path += length + 1;
-    }
-}
-
 int main(int argc, char **argv) {
     char **word = argv + (argc > 0);
     bool isolate_abstract = *word != NULL && strcmp(*word, "--isolate-abstract") == 0;
     bool isolate = isolate_abstract || (*word != NULL && strcmp(*word, "--isolate") == 0);
     if (isolate) word++;
+    int doors = -1, stderr_fd;
+    bool has_doors = *word != NULL && strcmp(*word, "--doors") == 0 && word[1] != NULL && parse_number(word[1], &doors);
+    if (has_doors) word += 2;
 
-    int stderr_fd;
     if (word[0] == NULL || !parse_number(word[0], &stderr_fd) || stderr_fd < STDERR_FILENO || word[1] == NULL ||
         strcmp(word[1], "--") != 0 || word[2] == NULL) {
-        fail(STDERR_FILENO, "usage: podbot-enter [--isolate | --isolate-abstract] STDERR_FD -- COMMAND [ARGUMENT...]");
+        fail(STDERR_FILENO, "usage: podbot-enter [--isolate | --isolate-abstract] [--doors FD] STDERR_FD -- "
+                            "COMMAND [ARGUMENT...]");
     }
+    if (has_doors) wait_for_doors(doors);
+    if (stderr_fd != STDERR_FILENO) refuse_to_be_an_orphan();
     put_stderr_in_place(stderr_fd);
     reset_signals();
     if (isolate) isolate_signals();

@@ -7,31 +7,47 @@
  *
  *   0, 1           the caller's own
  *   2              complaints: ours, and bubblewrap's until the command starts
- *   3              the letter, read to its end and closed
+ *   3              the letter, read to its end; then a descriptor of this very process, by which podbot-enter sees
+ *                  whether it still lives
  *   4              the caller's real stderr, which podbot-enter puts back in place
- *   5 … 5+P-1      pins: opened paths
- *   5+P … 5+P+D-1  one memory file for each data blob, in the letter's order
- *   5+P+D          the option words, each ended by NUL, for bubblewrap's --args
+ *   5 … 5+P-1      pins: opened paths, and pipes with files that are still being made
+ *   F … F+D-1      one memory file for each data blob, in the letter's order; F is 5+P
+ *   F+D            the option words, each ended by NUL, for bubblewrap's --args
+ *
+ * If the box is to have doors, F is 5+P+2. Node's channel comes at 5+P, and goes to a process of its own, which opens
+ * the doors and hands them over: see porter.h. Then bubblewrap finds
+ *
+ *   5+P            where it tells of the box, for --info-fd
+ *   5+P+1          what podbot-enter waits at, until the doors are there: at its end they will never be
  *
  * The letter is "podbot1\n", P as a 32-bit little-endian number, then records: a type byte, a 32-bit little-endian
  * length, and as many bytes.
  *
  *   A  one option word for bubblewrap      C  one word of the command inside
  *   D  one data blob                       E  the end: length 0, and nothing after it
+ *   G  before all others: there are doors, at these ports, each a 16-bit little-endian number
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "descriptors.h"
+#include "doors.h"
+#include "porter.h"
+
+#ifndef SYS_pidfd_open
+#define SYS_pidfd_open 434
+#endif
 
 enum {
     LETTER = 3,
@@ -149,6 +165,28 @@ static void keep_first_descriptors(int count) {
     if (!close_from(count)) fail_with_error("cannot close inherited descriptors");
 }
 
+static bool has_doors(const struct letter *letter) {
+    return letter->next < letter->end && *letter->next == 'G';
+}
+
+/* Takes the channel away, and leaves two other descriptors instead. */
+static void open_doors_later(struct letter *letter, struct order *order) {
+    static uint16_t ports[MAX_DOORS];
+    take(letter, 1);
+    uint32_t length = take_number(letter);
+    const unsigned char *bytes = take(letter, length);
+    if (length % 2 != 0 || length / 2 > MAX_DOORS) fail("the letter names no such doors");
+    for (size_t at = 0; at < length / 2; at++) {
+        ports[at] = (uint16_t)(bytes[2 * at] | bytes[2 * at + 1] << 8);
+        if (ports[at] == 0) fail("the letter names no such doors");
+    }
+
+    const char *wrong = start_porter(order->next_descriptor, ports, length / 2);
+    if (wrong != NULL) fail_with_error(wrong);
+    order->next_descriptor += 2;
+    if (clearenv() != 0) fail("cannot clear the environment"); /* in which Node has told of its channel */
+}
+
 static void store(struct order *order, const void *bytes, size_t length) {
     int file = memfd_create("podbot", 0);
     if (file < 0) fail_with_error("cannot make a memory file");
@@ -229,6 +267,17 @@ static _Noreturn void become_bwrap(const char *path, struct order *order, int op
     fail_with_error("cannot execute bubblewrap");
 }
 
+/*
+ * bubblewrap asks for its child to die with it only some time after it has made it. If it is killed in between, the
+ * child goes on building and nobody waits for it. Kernels before 5.3 cannot say; there it stays so.
+ */
+static void leave_sign_of_life(void) {
+    close(LETTER);
+    int self = (int)syscall(SYS_pidfd_open, getpid(), 0); /* the lowest free number, which is the letter's */
+    if (self < 0) return;
+    if (self != LETTER || fcntl(self, F_SETFD, 0) != 0) fail("cannot leave a sign of life");
+}
+
 int main(int argc, char **argv) {
     int parent;
     if (argc != 3 || !parse_number(argv[1], &parent) || argv[2][0] != '/') {
@@ -244,13 +293,15 @@ int main(int argc, char **argv) {
         .command = allocate((MAX_WORDS + 5) * sizeof(char *)),
         .command_length = 4,
     };
-    keep_first_descriptors(order.next_descriptor);
+    bool is_guarded = has_doors(&letter);
+    keep_first_descriptors(order.next_descriptor + is_guarded);
+    if (is_guarded) open_doors_later(&letter, &order);
     follow(&letter, &order);
     if (order.command_length == 4) fail("the letter names no command");
 
     int options = order.next_descriptor;
     store(&order, order.options, order.options_length);
-    close(LETTER);
+    leave_sign_of_life();
     leave_signals_to_the_command();
     become_bwrap(argv[2], &order, options);
 }

@@ -7,4 +7,7 @@
  */
 int become(const char *path, char **argv);
 
+/* Becomes the command, searched on PATH as shells do. Returns only on failure, with the error number. */
+int become_command(char **command);
+
 #endif

@@ -14,7 +14,7 @@ const parts = {
   },
 
   async syscalls() {
-    const { deniedSyscalls } = await importSource("src/wall/bubblewrap/seccomp.ts");
+    const { deniedSyscalls } = await importSource("src/wall/seccomp.ts");
     const rows = new Map();
     for (const { name, when = "", errno, why, allowedWhenNesting } of deniedSyscalls) {
       const rest = [when, errno, allowedWhenNesting ? "allowed" : "denied", why];
@@ -30,6 +30,11 @@ const parts = {
     return commands.map(commandSection).join("\n\n");
   },
 
+  async agents() {
+    const { agents } = await importSource("src/agents/table.ts");
+    return agents.map(agentSection).join("\n\n");
+  },
+
   async presets() {
     const { choosePresets, presetNames, presets } = await importSource("src/policy/presets.ts");
     const groups = presetNames.filter((name) => !presets.some((preset) => preset.name === name));
@@ -38,6 +43,16 @@ const parts = {
       ...groups.map((name) => [`\`${name}\``, membersOf(choosePresets(["!@all", name]))]),
     ];
     return [table(["Preset", "What it does"], rows), ...presets.flatMap(presetSection)].join("\n\n");
+  },
+
+  async networkPresets() {
+    const { networkPresets } = await importSource("src/policy/network-presets.ts");
+    const rows = networkPresets.map(({ name, about, hosts }) => [
+      `\`${name}\``,
+      about,
+      inList(hosts ?? []) || "those here",
+    ]);
+    return table(["Preset", "What it allows", "Hosts"], rows);
   },
 
   async environment() {
@@ -61,17 +76,60 @@ function commandSection({ name, summary, usage, flags, examples }) {
   ].join("\n\n");
 }
 
+function agentSection({ title, name, program, needs, permissive, quiet, acp, appServer, credentials, keys, ...agent }) {
+  const { package: wanted, headless, resume, interactive } = agent;
+  const libraries = wanted.debian.map((library) => `\`${library}\``);
+  const rows = [
+    ["Name, program", `\`${name}\`, \`${program}\``],
+    ["Package", `\`${wanted.name}@${wanted.version}\`${wanted.scripts ? ", with its install script" : ""}`],
+    ["Needs", [...(needs.node === null ? [] : [`Node ${needs.node}`]), ...libraries].join(", ") || "nothing more"],
+    ["Asks for nothing by", inWords([...permissive.flags, ...assignments(permissive.environment)])],
+    ["Is kept quiet by", inWords([...quiet.flags, ...assignments(quiet.environment)]) || "its settings alone"],
+    ...(interactive.length === 0 ? [] : [["On a terminal", inWords([[program, ...interactive].join(" ")])]]),
+    ["One prompt", inWords([[program, ...headless].join(" ").replace("{prompt}", "PROMPT")])],
+    ["Goes on with", inWords([[program, ...resume].join(" ")])],
+    ["ACP", serverWords(acp)],
+    ...(appServer === null ? [] : [["App server", serverWords(appServer)]]),
+    ["Login and settings", inList(credentials.map((path) => `~/${path}`))],
+    ["Keys", inList(keys)],
+    ["Hosts", inList(agent.hosts)],
+  ];
+  return `### ${title}\n\n${table(["", ""], rows)}`;
+}
+
+function serverWords({ program, args, package: wanted }) {
+  const command = inWords([[program, ...args].join(" ")]);
+  return wanted === null ? command : `${command} of \`${wanted.name}@${wanted.version}\``;
+}
+
+function assignments(environment) {
+  return Object.entries(environment).map(([name, value]) => `${name}=${value}`);
+}
+
+/** Words of a command line, a flag together with its value. */
+function inWords(words) {
+  return inList(words.join("\n").replaceAll("-c\n", "-c ").split("\n").filter(Boolean));
+}
+
 const accessWords = { rw: "Writable", ro: "Read-only", exclude: "Hidden" };
 
 function presetSection({ name, entries }) {
   if (entries.length === 0) return [];
-  const own = entries.filter((entry) => entry.own !== undefined);
-  const lines = Object.entries(accessWords).flatMap(([access, word]) => {
-    const paths = entries.filter((entry) => entry.access === access && entry.own === undefined);
-    return paths.length === 0 ? [] : [`- ${word}: ${inList(paths.map(({ path }) => path))}.`];
-  });
-  if (own.length > 0) lines.push(`- Writable, but the sandbox's own: ${inList(own.map(({ path }) => path))}.`);
-  return [`### ${name}`, lines.join("\n")];
+  const lines = Object.entries(accessWords).map(([access, word]) => [
+    word,
+    entries.filter(({ own, fresh, copied, ...entry }) => entry.access === access && !own && !fresh && !copied),
+  ]);
+  lines.push(
+    ["Writable, but the sandbox's own", entries.filter(({ own }) => own !== undefined)],
+    ["Empty and writable, gone afterwards", entries.filter(({ fresh }) => fresh?.covers)],
+    ["The same where there is none, for the agent itself", entries.filter(({ fresh }) => fresh && !fresh.covers)],
+    ["A copy in one of these", entries.filter(({ copied }) => copied)],
+  );
+  const filled = lines.filter(([, found]) => found.length > 0);
+  return [
+    `### ${name}`,
+    filled.map(([word, found]) => `- ${word}: ${inList(found.map(({ path }) => path))}.`).join("\n"),
+  ];
 }
 
 function membersOf(presets) {

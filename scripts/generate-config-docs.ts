@@ -74,6 +74,8 @@ function typeInWords(type: ValueType): string {
       return listWords[type.of];
     case "record":
       return recordWords[type.of];
+    case "rules":
+      return "list of tables";
   }
 }
 
@@ -86,7 +88,9 @@ const listWords: Readonly<Record<ListItem, string>> = {
 const recordWords: Readonly<Record<RecordEntry, string>> = {
   command: "table: command → `true`, `false`, preset or path",
   variable: "table: variable → text or reference",
-  secret: "table: name → `env` or `file`",
+  secret: "table: name → where it comes from and belongs",
+  address: "table: host → address",
+  permission: "table: permission → `none`, `read` or `write`",
 };
 
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {

@@ -8,18 +8,68 @@ import { afterAll, describe, expect, test } from "vitest";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
-/** Which rooms a room may import. `errors.ts` is open to all; `index.ts`, above them all, to none. */
+/** Which rooms a room may import. The contracts beside them are open to all; `index.ts`, above them all, to none. */
 const table: Readonly<Record<string, readonly string[]>> = {
   machine: [],
+  wire: [],
+  agents: [],
   config: [],
   policy: [],
   survey: ["machine", "policy"],
   plan: ["machine", "policy", "survey"],
-  wall: ["machine", "plan"],
-  keeper: ["config", "machine", "plan", "policy", "survey", "wall"],
-  cli: ["config", "index", "keeper", "machine", "plan", "policy", "survey", "wall"],
+  engine: ["machine"],
+  credentials: ["machine"],
+  upstream: [],
+  gateway: ["policy", "upstream"],
+  bridge: [],
+  github: ["machine", "upstream"],
+  image: ["credentials", "engine", "machine", "upstream"],
+  wall: ["engine", "machine", "plan", "wire"],
+  sandbox: ["machine", "wall", "wire"],
+  journal: ["machine", "wire"],
+  registry: ["machine", "wire"],
+  keeper: [
+    ...[
+      "agents",
+      "bridge",
+      "config",
+      "credentials",
+      "engine",
+      "gateway",
+      "github",
+      "image",
+      "journal",
+      "machine",
+      "plan",
+      "policy",
+      "registry",
+    ],
+    ...["sandbox", "survey", "upstream", "wall", "wire"],
+  ],
+  cli: [
+    ...[
+      "agents",
+      "bridge",
+      "config",
+      "credentials",
+      "engine",
+      "gateway",
+      "github",
+      "image",
+      "index",
+      "journal",
+      "keeper",
+      "machine",
+      "plan",
+      "policy",
+      "registry",
+      "sandbox",
+    ],
+    ...["survey", "upstream", "wall", "wire"],
+  ],
 };
 const rooms = Object.keys(table);
+const contracts = ["decision", "errors", "token-source"];
 
 const project = await mkdtemp(join(tmpdir(), "podbot-rooms-"));
 afterAll(() => rm(project, { recursive: true }));
@@ -58,27 +108,32 @@ describe("the room table", () => {
     const forbidden: string[] = [];
     for (const room of rooms) {
       const path = `src/${room}/${name}`;
-      const others = [...rooms.filter((other) => other !== room), "errors", "index"];
+      const others = [...rooms.filter((other) => other !== room), ...contracts, "index"];
       files[path] = others.map((other) => {
         return `export type * from "${up}${rooms.includes(other) ? `${other}/target.ts` : `${other}.ts`}";`;
       });
       for (const [index, other] of others.entries()) {
-        const allowed = other === "errors" || table[room]?.includes(other);
+        const allowed = contracts.includes(other) || table[room]?.includes(other);
         if (!allowed) forbidden.push(`${path}:${index + 1} noRestrictedImports`);
       }
     }
     expect((await lint(files)).sort()).toEqual(forbidden.sort());
   });
 
-  test("keeps errors.ts alone and the command line out of the library", async () => {
+  test("keeps the contracts alone and the command line out of the library", async () => {
     const found = await lint({
+      "src/decision.ts": ['export * from "./errors.ts";'],
       "src/errors.ts": ['export * from "./policy/x.ts";', 'export * from "node:path";'],
+      "src/token-source.ts": ['export * from "./policy/x.ts";', 'export * from "node:path";'],
       "src/index.ts": ['export * from "./keeper/x.ts";', 'export * from "./cli/main.ts";'],
     });
     expect(found.sort()).toEqual([
+      "src/decision.ts:1 noRestrictedImports",
       "src/errors.ts:1 noRestrictedImports",
       "src/errors.ts:2 noRestrictedImports",
       "src/index.ts:2 noRestrictedImports",
+      "src/token-source.ts:1 noRestrictedImports",
+      "src/token-source.ts:2 noRestrictedImports",
     ]);
   });
 

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import {
   chmodSync,
   closeSync,
+  createReadStream,
   mkdirSync,
   mkdtempSync,
   openSync,
@@ -15,6 +16,7 @@ import { dirname, join } from "node:path";
 import { afterAll } from "vitest";
 import type { Io } from "../src/cli/io.ts";
 import { main } from "../src/cli/main.ts";
+import { writeTo } from "../src/machine/descriptor-stream.ts";
 
 export interface Outcome {
   readonly status: number;
@@ -37,8 +39,10 @@ export class World {
     // Mount points that every home has.
     mkdirSync(join(this.home, ".cache"));
     mkdirSync(join(this.home, ".npm"));
+    mkdirSync(join(this.directory, "run"), { mode: 0o700 });
     this.env = {
       HOME: this.home,
+      XDG_RUNTIME_DIR: join(this.directory, "run"),
       PATH: "/usr/local/bin:/usr/bin:/bin",
       LANG: "C.UTF-8",
       TERM: "dumb",
@@ -97,12 +101,21 @@ export class World {
         spoken[name] += text;
       },
       isTerminal: false,
+      isLeft: false,
+    });
+    const streams = async () => ({
+      input: createReadStream("/dev/null"),
+      output: writeTo(descriptors[1]),
+      errors: writeTo(descriptors[2]),
     });
     try {
       const status = await main(words, {
         stdout: speaker("stdout"),
         stderr: speaker("stderr"),
         descriptors,
+        streams,
+        channel: async () => ({ ...(await streams()), isAbandoned: () => false }),
+        terminal: async () => null,
         env: this.env,
         cwd: this.project,
         onSignal: () => () => {},

@@ -6,6 +6,8 @@ export interface Flag {
   readonly short?: string;
   /** What the value is called in help; a flag without one is a switch. */
   readonly value?: string;
+  /** All that the value can be, where that is a closed list. */
+  readonly choices?: readonly string[];
   readonly repeatable?: boolean;
   readonly about: string;
 }
@@ -19,6 +21,8 @@ export interface Command {
   readonly takesCommand?: boolean;
   /** Names for positional words, in order; none may be left out unless it ends in `?`. */
   readonly words?: readonly string[];
+  /** What the first word is, where a shell can ask for those that exist. */
+  readonly completes?: "session";
   readonly examples: readonly (readonly [command: string, about: string])[];
   /** Loaded only when the command is used. */
   readonly load: () => Promise<{ readonly run: (parsed: Parsed, io: Io) => Promise<number> }>;

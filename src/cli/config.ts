@@ -1,10 +1,10 @@
-import { isSecretKey } from "../config/display.ts";
+import { isSecretKey, showProxy } from "../config/display.ts";
 import { loadConfig } from "../config/load.ts";
 import { UsageError } from "../errors.ts";
 import { lastValue, type Parsed } from "./command.ts";
 import type { Io } from "./io.ts";
 import { placeOf } from "./place.ts";
-import { visible } from "./visible.ts";
+import { visible, visibleJson } from "./visible.ts";
 
 /** `podbot config show`: each effective value, with the layer that it comes from. */
 export async function run(parsed: Parsed, io: Io): Promise<number> {
@@ -23,10 +23,20 @@ export async function run(parsed: Parsed, io: Io): Promise<number> {
     ...placeOf(parsed, io),
     ...(configFile === undefined ? {} : { configFile }),
   });
-  const origins = loaded.origins.map((origin) => (isSecretKey(origin.key) ? { ...origin, value: "(hidden)" } : origin));
+  const { environment, network } = loaded.config;
+  const proxy = showProxy(network.upstream_proxy);
+  const origins = loaded.origins.map((origin) => {
+    if (!isSecretKey(origin.key)) return origin;
+    return { ...origin, value: origin.key === "network.upstream_proxy" ? proxy : "(hidden)" };
+  });
   if (parsed.switches.has("json")) {
-    const config = { ...loaded.config, environment: { pass: loaded.config.environment.pass }, secrets: undefined };
-    io.stdout.write(`${JSON.stringify({ config, origins, files: loaded.files }, null, 2)}\n`);
+    const config = {
+      ...loaded.config,
+      network: { ...network, upstream_proxy: proxy },
+      environment: { pass: environment.pass },
+      secrets: undefined,
+    };
+    io.stdout.write(`${visibleJson({ config, origins, files: loaded.files }, 2)}\n`);
     return 0;
   }
   const width = Math.max(...origins.map(({ key }) => key.length));

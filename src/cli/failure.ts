@@ -1,14 +1,14 @@
 import { PodbotError } from "../errors.ts";
 import type { Io } from "./io.ts";
 import { painter } from "./paint.ts";
-import { visible } from "./visible.ts";
+import { visible, visibleJson } from "./visible.ts";
 
 /** The one place where an error becomes words and an exit status. */
 export function reportFailure(error: unknown, io: Io, json: boolean): number {
   const failure = error instanceof PodbotError ? error : defect(error);
   if (json) {
     const { code, message, hint, details } = failure;
-    io.stderr.write(`${visible(JSON.stringify({ error: { code, message, hint, details } }), "\\u00")}\n`);
+    io.stderr.write(`${visibleJson({ error: { code, message, hint, details } })}\n`);
     return failure.exitStatus;
   }
   const paint = painter(io.stderr, io.env);

@@ -11,7 +11,8 @@ export function parseArguments(command: Command, argv: readonly string[]): Parse
     const word = argv[at] as string;
     if (word === "--") return finish(command, { switches, values, words, rest: argv.slice(at + 1) });
     if (!word.startsWith("-") || word === "-") {
-      if (command.takesCommand) return finish(command, { switches, values, words, rest: argv.slice(at) });
+      if (command.takesCommand && words.length === (command.words ?? []).length)
+        return finish(command, { switches, values, words, rest: argv.slice(at) });
       words.push(word);
       continue;
     }
@@ -40,9 +41,12 @@ function readFlag(command: Command, word: string): { readonly flag: Flag; readon
 
 function finish(command: Command, parsed: Omit<Parsed, "command">): Parsed {
   const expected = command.words ?? [];
+  const most = expected.at(-1)?.endsWith("…?") ? Infinity : expected.length;
   if (!parsed.switches.has("help")) {
-    const extra = command.takesCommand ? undefined : (parsed.words[expected.length] ?? parsed.rest[0]);
+    const extra = command.takesCommand ? undefined : (parsed.words[most] ?? parsed.rest[0]);
     if (extra !== undefined) throw usage(command, `${JSON.stringify(extra)} is one word too many`);
+    const missing = expected[parsed.words.length];
+    if (missing !== undefined && !missing.endsWith("?")) throw usage(command, `${missing.toUpperCase()} is missing`);
   }
   return { command: command.name, ...parsed };
 }

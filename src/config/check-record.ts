@@ -1,4 +1,5 @@
-import { checkArgument, checkLiteral, checkText, checkVariableName, type Report } from "./check-text.ts";
+import { checkSecret } from "./check-secret.ts";
+import { checkArgument, checkLiteral, checkText, type Report } from "./check-text.ts";
 import { isTable, showName } from "./display.ts";
 import { looksLikeReference, parseReference, secretName } from "./secret-reference.ts";
 import type { RecordEntry } from "./value-type.ts";
@@ -42,12 +43,18 @@ export const names: Readonly<Record<RecordEntry, { readonly grammar: RegExp; rea
   },
   variable: { grammar: /^(?!!secret)[^=*\s\0]+$/, wayOut: "use the name of one variable, without = and blanks and *" },
   secret: { grammar: secretName, wayOut: "use letters, digits, and _ . -" },
+  address: { grammar: /^[A-Za-z0-9_.-]+$/, wayOut: "use the name of one host" },
+  permission: { grammar: /^[a-z][a-z_]*$/, wayOut: "use GitHub's own name, such as pull_requests" },
 };
+
+export const levels: readonly unknown[] = ["none", "read", "write"];
 
 const checkEntry: Readonly<Record<RecordEntry, (entry: Entry, report: Report) => unknown>> = {
   command: checkCommand,
   variable: checkVariable,
-  secret: checkSecret,
+  secret: ({ key, value }, report) => checkSecret(key, value, report),
+  address: ({ key, value }, report) => checkText(key, value, report),
+  permission: checkPermission,
 };
 
 function checkCommand({ name, key, value }: Entry, report: Report): unknown {
@@ -61,6 +68,12 @@ function checkCommand({ name, key, value }: Entry, report: Report): unknown {
   if (text === "@git") report(key, value, "is a preset for the command git only", "write a script for this command");
   else
     report(key, value, "is not a preset for commands", "the only one is @git; the path of a script may begin with ./");
+  return undefined;
+}
+
+function checkPermission({ key, value }: Entry, report: Report): unknown {
+  if (levels.includes(value)) return value;
+  report(key, value, `is not one of ${levels.join(", ")}`, "choose one of these");
   return undefined;
 }
 
@@ -89,25 +102,4 @@ function checkTypedVariable(key: string, value: Readonly<Record<string, unknown>
 
 function literal(value: string | undefined): unknown {
   return value === undefined ? undefined : { kind: "literal", value };
-}
-
-function checkSecret({ key, value }: Entry, report: Report): unknown {
-  if (!isTable(value)) {
-    report(key, value, "does not say where the secret comes from", 'write a table with env = "NAME" or file = "PATH"');
-    return undefined;
-  }
-  for (const name of Object.keys(value)) {
-    if (name !== "env" && name !== "file")
-      report(`${key}.${showName(name)}`, value[name], "is not a known key", "use env or file");
-  }
-  if ("env" in value === "file" in value) {
-    report(key, value, "must have exactly one of env and file", "keep the one that the secret comes from");
-    return undefined;
-  }
-  if ("file" in value) {
-    const file = checkText(`${key}.file`, value["file"], report);
-    return file === undefined ? undefined : { file };
-  }
-  const env = checkVariableName(`${key}.env`, value["env"], report, { pattern: false });
-  return env === undefined ? undefined : { env };
 }

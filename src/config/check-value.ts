@@ -1,4 +1,5 @@
 import { checkRecord } from "./check-record.ts";
+import { checkNetworkRule } from "./check-rule.ts";
 import { checkArgument, checkText, checkVariableName, type Report } from "./check-text.ts";
 import { isTable } from "./display.ts";
 import { nearestName } from "./nearest.ts";
@@ -30,14 +31,16 @@ export function checkValue(type: ValueType, key: string, value: unknown, report:
         : refuse(`is not a number from ${type.min} to ${type.max}`, "write the digits, without quotes");
     case "choice":
       if (type.of.includes(value as string)) return value;
-      if (type.later?.includes(value as string)) {
-        return refuse("is not available in this version of Podbot", `use ${type.of.join(" or ")}`);
-      }
       return refuse(`is not one of ${type.of.join(", ")}`, suggestChoice(value, type.of));
     case "list":
       if (!Array.isArray(value)) return refuse("is not a list", 'write it as ["…"]');
       return value
         .map((item, index) => checkItem(type.of, `${key}[${index}]`, item, report))
+        .filter((item) => item !== undefined);
+    case "rules":
+      if (!Array.isArray(value)) return refuse("is not a list", "write it as [{ … }]");
+      return value
+        .map((item, index) => checkNetworkRule(`${key}[${index}]`, item, report))
         .filter((item) => item !== undefined);
     case "record":
       if (!isTable(value)) return refuse("is not a table", "give it names and values of its own");

@@ -32,7 +32,16 @@ export function showPath(path: string): string {
 
 /** Values of these keys never enter a message: they are secrets, or stand where people put secrets. */
 export function isSecretKey(key: string): boolean {
-  return /^(?:environment\.set|secrets)(?:\.|$)/.test(key);
+  return /^(?:environment\.set|secrets|network\.upstream_proxy)(?:\.|$)/.test(key);
+}
+
+/** What may be seen of `network.upstream_proxy`, without whoever may use it; null for what is no address of a proxy. */
+export function showProxy(setting: string): string | null {
+  if (setting === "environment" || setting === "none") return setting;
+  if (!/^https?:\/\//i.test(setting) || !URL.canParse(setting)) return null;
+  const { protocol, host, pathname, search, hash } = new URL(setting);
+  // What stands behind it may be the rest of a password.
+  return pathname + search + hash === "/" ? `${protocol}//${host}` : null;
 }
 
 /** A table of any format: not a list, not a date. */

@@ -15,9 +15,9 @@ const reserved = ["PODBOT_CONFIG_PATH", "PODBOT_CMD", "PODBOT_REAL"];
 /** Short for `PODBOT_NETWORK_MODE`, as `network = true` is in files. */
 const networkShorthand = "PODBOT_NETWORK";
 
-/** The variable that sets a key. Records have none: their names would have to be guessed from upper case. */
+/** The variable that sets a key. Records have none: their names would have to be guessed from upper case. Nor have tables. */
 export function variableFor(key: KeyEntry): string | undefined {
-  return key.type.kind === "record" ? undefined : variableName(key);
+  return key.type.kind === "record" || key.type.kind === "rules" ? undefined : variableName(key);
 }
 
 export interface EnvironmentLayer extends Validated {
@@ -40,9 +40,9 @@ export function readEnvironment(env: Readonly<Record<string, string | undefined>
   if (shorthand) {
     if (shorthand !== "true" && shorthand !== "false") {
       problems.push(shorthandProblem(shorthand, "is not true or false", "for other modes set PODBOT_NETWORK_MODE"));
-    } else if ("network" in input) {
+    } else if (env["PODBOT_NETWORK_MODE"]) {
       problems.push(shorthandProblem(shorthand, "is set beside PODBOT_NETWORK_MODE", "unset one of the two"));
-    } else input["network"] = shorthand === "true";
+    } else input["network"] = { ...(input["network"] as object), mode: shorthand === "true" ? "open" : "none" };
   }
 
   const layer = validateLayer(input, { source: environmentSource, nameOf: variableName });

@@ -1,4 +1,5 @@
-import { names } from "./check-record.ts";
+import { levels, names } from "./check-record.ts";
+import { keyringEntry } from "./check-secret.ts";
 import type { KeyEntry } from "./key-types.ts";
 import { keys } from "./keys.ts";
 import type { ListItem, RecordEntry, ValueType } from "./value-type.ts";
@@ -54,6 +55,8 @@ function typeSchema(type: ValueType): Schema {
       return { enum: type.of };
     case "list":
       return { type: "array", items: items[type.of] };
+    case "rules":
+      return { type: "array", items: rule };
     case "record":
       return { type: "object", propertyNames: { pattern: names[type.of].grammar.source }, ...entries[type.of] };
   }
@@ -66,6 +69,27 @@ const items: Readonly<Record<ListItem, Schema>> = {
   text,
   argument: { type: "string", pattern: "^(?!!secret)[^\\0]*$" },
   variable: { type: "string", pattern: "^(?!!secret)(?=.)[^=*\\s\\0]*\\*?$" },
+};
+
+const texts: Schema = { type: "array", items: text, minItems: 1 };
+
+const port: Schema = { type: "integer", minimum: 1, maximum: 65_535 };
+
+const rule: Schema = {
+  type: "object",
+  properties: {
+    host: text,
+    port,
+    ports: { type: "array", items: port, minItems: 1 },
+    path: text,
+    paths: texts,
+    methods: texts,
+    deny: { type: "boolean" },
+    local: { type: "boolean" },
+  },
+  additionalProperties: false,
+  required: ["host"],
+  not: { anyOf: [{ required: ["port", "ports"] }, { required: ["path", "paths"] }] },
 };
 
 const script: Schema = { type: "string", pattern: "^(?!!secret|@)(?=[\\s\\S]*\\S)[^\\0]*$" };
@@ -84,10 +108,20 @@ const entries: Readonly<Record<RecordEntry, Schema>> = {
   secret: {
     additionalProperties: {
       type: "object",
-      properties: { env: { type: "string", pattern: "^(?!!secret)[^=*\\s\\0]+$" }, file: text },
+      properties: {
+        env: { type: "string", pattern: "^(?!!secret)[^=*\\s\\0]+$" },
+        file: text,
+        command: { type: "array", prefixItems: [text], items: items.argument, minItems: 1 },
+        keyring: { type: "string", pattern: keyringEntry.source },
+        hosts: texts,
+        headers: texts,
+        paths: texts,
+      },
       additionalProperties: false,
-      minProperties: 1,
-      maxProperties: 1,
+      oneOf: ["env", "file", "command", "keyring"].map((source) => ({ required: [source] })),
+      dependentRequired: { headers: ["hosts"], paths: ["hosts"] },
     },
   },
+  address: { additionalProperties: text },
+  permission: { additionalProperties: { enum: levels } },
 };

@@ -56,4 +56,6 @@ type TypeOf<V> = [V] extends [boolean]
         : ChoiceType<V>
       : [V] extends [readonly string[]]
         ? Extract<ValueType, { kind: "list" }>
-        : Extract<ValueType, { kind: "record" }>;
+        : [V] extends [readonly unknown[]]
+          ? { readonly kind: "rules" }
+          : Extract<ValueType, { kind: "record" }>;

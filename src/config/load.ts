@@ -5,11 +5,13 @@ import { defaultLayer, mergeLayers } from "./merge.ts";
 import { globalConfigDir } from "./paths.ts";
 import { configError, type Problem } from "./problem.ts";
 import { checkRules } from "./rules.ts";
-import type { Layer, LoadedConfig, LoadOptions, ProjectFile } from "./types.ts";
+import type { Config, Layer, LoadedConfig, LoadOptions, PartialConfig, ProjectFile } from "./types.ts";
 import { validateLayer } from "./validate.ts";
 import { findWidenings, untrustedError } from "./widening.ts";
 
 const flagSource = "command line";
+/** What a command says by itself. */
+export const commandSource = "this command";
 
 /**
  * Reads every layer and merges them. All that is wrong, in whatever layer, is thrown as one ConfigError. The parsers
@@ -31,11 +33,12 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
     { name: "environment", source: environmentSource, trusted: true, value: variables.value },
     { name: "flag", source: flagSource, trusted: true, value: flags.value },
   ];
-  const layers = [
+  const said = [
     defaultLayer(),
     ...read.map(({ layer }) => layer),
     ...above.filter(({ value }) => Object.keys(value).length > 0),
   ];
+  const layers = options.complete === undefined ? said : complete(said, options.complete);
   const problems = [...read.flatMap((file) => file.problems), ...variables.problems, ...flags.problems];
 
   const { config, origins } = mergeLayers(layers);
@@ -53,6 +56,13 @@ export async function loadConfig(options: LoadOptions): Promise<LoadedConfig> {
     files: read.map(({ layer }) => layer.source),
     ...(judged === undefined ? {} : { project: judged }),
   };
+}
+
+/** With a last layer of what the command itself says. */
+function complete(layers: readonly Layer[], add: (config: Config) => PartialConfig): readonly Layer[] {
+  const value = add(mergeLayers(layers).config);
+  if (Object.keys(value).length === 0) return layers;
+  return [...layers, { name: "flag", source: commandSource, trusted: true, value }];
 }
 
 interface NamedFile {

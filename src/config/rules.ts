@@ -1,5 +1,5 @@
 import { isAbsolute } from "node:path";
-import { showValue } from "./display.ts";
+import { showProxy, showValue } from "./display.ts";
 import type { KeyName } from "./key-types.ts";
 import { nearestName } from "./nearest.ts";
 import type { Problem } from "./problem.ts";
@@ -18,7 +18,7 @@ export function checkRules(config: Config, origins: readonly Origin[], doubtful:
   const problems: Problem[] = [];
   for (const rule of rules) {
     if (rule.reads.some((key) => doubtful.has(key))) continue;
-    const broken = rule.check(config);
+    const broken = rule.check(config, origins);
     if (broken !== undefined) problems.push(toProblem(rule.reads, broken, origins));
   }
   const variables = doubtful.has("secrets") ? [] : missingSecrets(config, origins);
@@ -31,7 +31,7 @@ export function checkRules(config: Config, origins: readonly Origin[], doubtful:
 interface Rule {
   /** The key that is reported first, then the others that decide. */
   readonly reads: readonly [KeyName, ...KeyName[]];
-  readonly check: (config: Config) => Broken | undefined;
+  readonly check: (config: Config, origins: readonly Origin[]) => Broken | undefined;
 }
 
 interface Broken {
@@ -45,7 +45,10 @@ const rules: readonly Rule[] = [
     reads: ["agent.command", "agent.kind"],
     check: ({ agent }) =>
       agent.kind === "custom" && agent.command === undefined
-        ? { wrong: 'is missing, and agent.kind = "custom" needs it', wayOut: "name the program to run" }
+        ? {
+            wrong: 'is missing, and agent.kind = "custom" needs it',
+            wayOut: "name the program to run (on the command line: podbot run --agent custom -- COMMAND)",
+          }
         : undefined,
   },
   {
@@ -57,6 +60,17 @@ const rules: readonly Rule[] = [
         value: mode,
         wrong: `is not a mode of agent.kind = "${kind}"`,
         wayOut: `use ${modes.join(" or ")}, or another agent.kind`,
+      };
+    },
+  },
+  {
+    reads: ["acp.delegation", "agent.mode"],
+    check: ({ acp: { delegation }, agent: { mode } }, origins) => {
+      if (delegation === "disabled" || mode === "acp" || !isDecided("agent.mode", mode, origins)) return undefined;
+      return {
+        value: delegation,
+        wrong: `is for agent.mode = "acp", and agent.mode is "${mode}"`,
+        wayOut: 'leave it out, or say agent.mode = "acp"',
       };
     },
   },
@@ -83,7 +97,59 @@ const rules: readonly Rule[] = [
         ? requireAbsolute(container_path, 'is not absolute, as workspace.source = "host_mount" needs')
         : undefined,
   },
+  {
+    reads: ["mounts.allowed_roots"],
+    check: ({ mounts }) => {
+      // Counted from wherever somebody stands, a root would be another one each time.
+      const wrong = mounts.allowed_roots.find((root) => !isAbsolute(root) && !/^~(\/|$)/.test(root));
+      if (wrong === undefined) return undefined;
+      return {
+        value: wrong,
+        wrong: "is neither an absolute path nor one of your home",
+        wayOut: "write the whole path, beginning with / or ~/",
+      };
+    },
+  },
+  {
+    reads: ["sandbox.ulimits"],
+    check: ({ sandbox }) => {
+      const wrong = sandbox.ulimits.find((text) => !isUlimit(text));
+      if (wrong === undefined) return undefined;
+      return {
+        value: wrong,
+        wrong: "is not a limit of processes",
+        wayOut: 'write "nofile=1024" or "nofile=1024:2048"',
+      };
+    },
+  },
+  {
+    reads: ["network.upstream_proxy"],
+    check: ({ network: { upstream_proxy: proxy } }) =>
+      showProxy(proxy) !== null
+        ? undefined
+        : {
+            // Not shown: it may well be a password that has spoilt it.
+            wrong: "is not the address of a proxy",
+            wayOut:
+              'write "http://host:port", with what is special in a password escaped (%40), or "environment" or "none"',
+          },
+  },
 ];
+
+/**
+ * The default of a mode decides nothing, since `podbot host` has another; and who runs an agent on a terminal for once
+ * need not take back what he has written for editors.
+ */
+function isDecided(key: KeyName, mode: AgentMode, origins: readonly Origin[]): boolean {
+  const layer = origins.find((origin) => origin.key === key)?.layer;
+  return mode !== "podbot" || (layer !== "default" && layer !== "flag");
+}
+
+/** A soft limit above the hard one is none. */
+function isUlimit(text: string): boolean {
+  const match = /^[a-z]+=(\d{1,15})(?::(\d{1,15}))?$/.exec(text);
+  return match !== null && Number(match[1]) <= Number(match[2] ?? match[1]);
+}
 
 /** Which modes an agent can be run in. Codex alone has a server of its own; a custom agent is the owner's affair. */
 export function modesOf(kind: AgentKind): readonly AgentMode[] {

@@ -1,9 +1,9 @@
 import { ConfigError } from "../errors.ts";
-import { isSecretKey, showName, showPath, showValue } from "./display.ts";
+import { isSecretKey, showName, showPath, showProxy, showValue } from "./display.ts";
 import type { KeyEntry } from "./key-types.ts";
 import { keys } from "./keys.ts";
 import { readLeaf } from "./leaf.ts";
-import type { Config, PartialConfig, VariableValue, Widening } from "./types.ts";
+import type { Config, NetworkRuleSetting, PartialConfig, VariableValue, Widening } from "./types.ts";
 import { mergeRule } from "./value-type.ts";
 
 /**
@@ -66,7 +66,9 @@ const hidden = "(not shown)";
 
 /** References are shown, since their names are what the owner must judge; literal values and sources are not. */
 function printable(key: KeyEntry, value: unknown): unknown {
+  if (key.type.kind === "rules") return (value as NetworkRuleSetting).host;
   if (!isSecretKey(key.name)) return value;
+  if (key.name === "network.upstream_proxy") return showProxy(value as string) ?? hidden;
   const variable = value as Partial<VariableValue>;
   if (variable.kind !== "secret") return hidden;
   return `!secret${variable.optional ? "?" : ""} ${variable.name}`;

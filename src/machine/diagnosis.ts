@@ -1,7 +1,8 @@
 import { spawnSync } from "node:child_process";
+import { realpathSync } from "node:fs";
 import { release } from "node:os";
 import { canScopeAbstractSockets, namespaceBars } from "./namespaces.ts";
-import { findNativePrograms, findOnPath, installHints } from "./programs.ts";
+import { findNativePrograms, findOnPath, installHints, ofTheSystem } from "./programs.ts";
 
 /** One thing that was looked at, and what would mend it. */
 export interface Finding {
@@ -16,15 +17,15 @@ export interface Finding {
 const neededOptions = ["--bind-fd", "--ro-bind-fd", "--args", "--disable-userns", "--perms", "--chmod", "--remount-ro"];
 
 /** Looks at this machine by trying, not by version numbers. */
-export function diagnose(path: string): readonly Finding[] {
-  const bwrap = findOnPath("bwrap", path);
+export function diagnose(path: string, cwd: string = process.cwd()): readonly Finding[] {
+  const bwrap = findOnPath("bwrap", ofTheSystem(path));
   return [
     platform(),
     node(),
-    ...(bwrap === null ? [finding("bubblewrap", "missing", "not on PATH", installHints)] : bubblewrap(bwrap)),
+    ...(bwrap === null ? [finding("bubblewrap", "missing", "not on PATH", installHints)] : bubblewrap(bwrap, cwd)),
     native(),
     kernel(),
-    program("git", path, "Debian or Ubuntu: apt install git"),
+    program("git", ofTheSystem(path), "Debian or Ubuntu: apt install git"),
   ];
 }
 
@@ -50,7 +51,11 @@ function node(): Finding {
     : finding("node", "missing", process.version, "Install Node 20.19 or later.");
 }
 
-function bubblewrap(bwrap: string): readonly Finding[] {
+function bubblewrap(bwrap: string, cwd: string): readonly Finding[] {
+  // Who works here could have put it here: it is not even asked for its version.
+  if (bwrap.startsWith(`${realpathSync.native(cwd)}/`)) {
+    return [finding("bubblewrap", "missing", `${bwrap} lies where a sandbox may write`, installHints)];
+  }
   const version = spawnSync(bwrap, ["--version"], { encoding: "utf8" }).stdout.trim();
   const options = spawnSync(bwrap, ["--help"], { encoding: "utf8" }).stdout.split(/\s+/);
   const lacking = neededOptions.filter((option) => !options.includes(option));

@@ -6,6 +6,7 @@ export interface Host {
   readonly arch: string;
   readonly release: string;
   readonly uid: number;
+  readonly gid: number;
   readonly pid: number;
   /** The home that the system knows, whatever HOME says. */
   readonly systemHome: string;
@@ -19,6 +20,7 @@ export function thisHost(): Host {
     arch: process.arch,
     release: release(),
     uid: process.getuid?.() ?? -1,
+    gid: process.getgid?.() ?? -1,
     pid: process.pid,
     get systemHome() {
       return systemHome();
@@ -27,11 +29,14 @@ export function thisHost(): Host {
   };
 }
 
-/** Users without an entry in the system's list have none. */
+let knownHome: string | undefined;
+
+/** Users without an entry in the system's list have none. It is looked up once: the list may be long. */
 function systemHome(): string {
   try {
-    return userInfo().homedir;
+    knownHome ??= userInfo().homedir;
   } catch {
-    return "/";
+    knownHome = "/";
   }
+  return knownHome;
 }

@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 
 /** What a sandbox says of itself, or null outside of one. */
 export interface Inside {
@@ -12,10 +12,13 @@ export interface Inside {
  * root could put one, so nobody inside can remove it and nobody outside can forge it.
  */
 export function detectSandbox(): Inside | null {
+  const sign = "/run/podbot/sandbox.json";
+  // Outside, where this is asked at every start, one look is enough.
+  if (!existsSync(sign)) return null;
   try {
     const mounts = readFileSync("/proc/self/mountinfo", "utf8");
     if (!mounts.split("\n").some((line) => / \/run\/podbot ro[ ,]/.test(line))) return null;
-    const { inside, wall, root, network } = JSON.parse(readFileSync("/run/podbot/sandbox.json", "utf8"));
+    const { inside, wall, root, network } = JSON.parse(readFileSync(sign, "utf8"));
     return inside === true ? { wall, root, network } : null;
   } catch {
     return null;

@@ -1,7 +1,7 @@
 import { readFileSync, readlinkSync } from "node:fs";
 
 /** Fields of /proc/PID/stat after the program's name, which may itself hold spaces and brackets. */
-function statFields(pid: number | "self"): readonly string[] | null {
+export function statFields(pid: number | "self"): readonly string[] | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
     return stat.slice(stat.lastIndexOf(")") + 2).split(" ");
@@ -13,6 +13,24 @@ function statFields(pid: number | "self"): readonly string[] | null {
 /** When a process began, in ticks since boot: with the pid, this names a process for good. */
 export function startTimeOf(pid: number): string | null {
   return statFields(pid)?.[19] ?? null;
+}
+
+/** Whether a process that began then still runs: a zombie does not, and neither does one that only has its number. */
+export function isRunning(pid: number, started: string): boolean {
+  const fields = statFields(pid);
+  return fields !== null && fields[19] === started && !"ZXx".includes(fields[0] as string);
+}
+
+/** This process, so that another one can tell whether it still runs. */
+export interface OwnMark {
+  readonly pid: number;
+  readonly started: string;
+  readonly space: string;
+}
+
+export function ownMark(): OwnMark {
+  const { pid } = process;
+  return { pid, started: startTimeOf(pid) ?? "", space: processSpace() };
 }
 
 /** Where pids mean the same: the boot, then the pid namespace. */

@@ -1,4 +1,4 @@
-import { directoriesBetween } from "../policy/paths.ts";
+import { directoriesBetween, isWithin } from "../policy/paths.ts";
 import { describeRule } from "../policy/rule.ts";
 import type { Survey } from "../survey/survey.ts";
 import { privatePlaces, type Verdict } from "./decide.ts";
@@ -21,13 +21,19 @@ const minimalRoot = ["bin", "sbin", "lib", "lib32", "lib64", "libx32", "usr", "e
 /** Lays the root, the private places and then every verdict on top of what is above it. */
 export function layGround(request: Request, survey: Survey, verdicts: readonly Verdict[]): Ground {
   const ground: Ground = { operations: [], seals: [], kept: [], held: [], paths: [], territory: new Territory() };
+  if (request.root !== "image") layOwnRoot(ground, request, survey);
+  for (const verdict of verdicts) layVerdict(ground, request, survey, verdict);
+  return ground;
+}
+
+/** Of an image nothing is laid: the engine brings all of it, and what is private in it. */
+function layOwnRoot(ground: Ground, request: Request, survey: Survey): void {
   if (request.root === "host") layHostRoot(ground, survey);
   else layMinimalRoot(ground, survey);
   layPrivatePlaces(ground);
   if (request.uid === 0) laySwitches(ground, survey);
   if (request.root === "minimal") layKeptHome(ground, request, survey);
-  for (const verdict of verdicts) layVerdict(ground, request, survey, verdict);
-  return ground;
+  if (request.clone) layClone(ground, survey, request.clone.directory);
 }
 
 function layHostRoot({ operations, territory }: Ground, survey: Survey): void {
@@ -75,11 +81,20 @@ function layKeptHome(ground: Ground, request: Request, survey: Survey): void {
   ground.territory.set(survey.home, "private");
 }
 
+/** Before all rules: what they speak of in this place is the host's, and is not seen. */
+function layClone(ground: Ground, survey: Survey, target: string): void {
+  if (ground.territory.shows(target)) makeRoom(ground, survey, target);
+  ground.operations.push({ kind: "own", part: "clone", target, access: "rw", why: "the session's own clone" });
+  ground.territory.set(target, "private");
+}
+
 function layVerdict(ground: Ground, request: Request, survey: Survey, verdict: Verdict): void {
   const { path, rule, placeholder } = verdict;
   const region = ground.territory.at(path);
   const why = describeRule(rule);
   const mounted = isNew(verdict, region.look) && !(request.nested && isMasked(survey, path));
+  // An image shows nothing of the host: what is hidden there by default says nothing, and changes from hour to hour.
+  if (!mounted && request.root === "image" && rule.layer === "default") return;
   ground.paths.push({
     path,
     access: rule.access,
@@ -92,11 +107,16 @@ function layVerdict(ground: Ground, request: Request, survey: Survey, verdict: V
   if (!mounted) return;
   if (region.look === "rw" && rule.access !== "rw") holdAncestors(ground, survey, region.begins, path, why);
   if (placeholder !== null) ground.held.push({ path, placeholder });
-  if (rule.own !== undefined) layOwn(ground, request, survey, path, rule.own, why);
-  else if (rule.access === "exclude") hide(ground, survey, path, why);
+  if (rule.own !== undefined || rule.fresh !== undefined) {
+    if (!hasRoom(ground, survey, path)) return;
+    if (rule.own !== undefined) layOwn(ground, request, survey, path, rule.own, why);
+    else layFresh(ground, survey, path, why);
+  } else if (rule.access === "exclude") hide(ground, survey, path, why);
   else {
     const identity = survey.nodes[path]?.identity ?? null;
-    ground.operations.push(bind(path, path, rule.access, identity, why));
+    if (rule.copied && region.look === "private")
+      ground.operations.push({ kind: "copy", source: path, target: path, identity, why });
+    else ground.operations.push(bind(path, path, rule.access, identity, why));
     ground.territory.set(path, rule.access);
   }
 }
@@ -104,7 +124,7 @@ function layVerdict(ground: Ground, request: Request, survey: Survey, verdict: V
 /** Whether a verdict changes anything where it lies. */
 function isNew({ rule, placeholder }: Verdict, look: ReturnType<Territory["at"]>["look"]): boolean {
   if (placeholder !== null || rule.guard) return look === "rw";
-  if (rule.own !== undefined) return look === "ro";
+  if (rule.own !== undefined || rule.fresh !== undefined) return look === "ro";
   if (rule.access === "exclude") return look === "ro" || look === "rw";
   return look !== rule.access;
 }
@@ -133,17 +153,35 @@ function hide(ground: Ground, survey: Survey, path: string, why: string): void {
   if (survey.nodes[path]?.kind === "directory") {
     ground.operations.push({ kind: "tmpfs", target: path, mode: 0o755, why });
     ground.seals.push({ kind: "seal", target: path, why });
+  } else if (survey.nodes[path]?.kind === "socket") {
+    ground.operations.push({ kind: "mask", target: path, fleeting: true, why });
   } else ground.operations.push({ kind: "mask", target: path, why });
   ground.territory.set(path, "exclude");
 }
 
+function layFresh(ground: Ground, survey: Survey, path: string, why: string): void {
+  makeRoom(ground, survey, path);
+  ground.operations.push({ kind: "tmpfs", target: path, mode: 0o700, why });
+  ground.territory.set(path, "private");
+}
+
 function layOwn(ground: Ground, request: Request, survey: Survey, path: string, own: string, why: string): void {
-  const composed = survey.missing[path];
-  if (composed !== undefined) compose(ground, survey, composed);
+  makeRoom(ground, survey, path);
   const source = `${request.keptDirectory}/${own}`;
   ground.kept.push(source);
   ground.operations.push(bind(source, path, "rw", null, why));
   ground.territory.set(path, "private");
+}
+
+function makeRoom(ground: Ground, survey: Survey, path: string): void {
+  const above = survey.missing[path];
+  if (above !== undefined) compose(ground, survey, above);
+}
+
+/** Whether a directory that the host lacks has a place: not behind a link, and not where something is hidden. */
+function hasRoom({ territory }: Ground, survey: Survey, path: string): boolean {
+  const above = survey.missing[path];
+  return above === undefined || (isWithin(path, above) && territory.at(above).look === "ro");
 }
 
 /** A read-only directory takes no new mount point: it is built anew, entry by entry, around the one that is missing. */
@@ -162,6 +200,8 @@ function compose(ground: Ground, survey: Survey, directory: string): void {
   // Whatever is already laid below belongs on top of it.
   ground.operations.splice(at < 0 ? ground.operations.length : at, 0, ...anew);
   ground.seals.push({ kind: "seal", target: directory, why });
+  // It begins anew: if one above it is composed, too, it belongs on top.
+  ground.territory.set(directory, "ro");
 }
 
 export function bind(

@@ -1,5 +1,7 @@
 import type { Placeholder, RuleLayer } from "../policy/rule.ts";
-import type { NetworkMode, Variable } from "./request.ts";
+import type { ContainerPlan } from "./container.ts";
+import type { Limits } from "./limits.ts";
+import type { ClonePlan, NetworkPlan, Variable } from "./request.ts";
 
 /** One step of building the filesystem inside, in order. Each says why it is there. */
 export type Operation =
@@ -21,13 +23,47 @@ export type Operation =
       readonly target: string;
       readonly content: string;
       readonly mode: number;
+      /** Mounted read-only over what is there, as nothing can be made in what is the host's. */
+      readonly over?: true;
+      readonly why: string;
+    }
+  /** What a file of the host's holds when the box is built, in a file of the box's own. */
+  | {
+      readonly kind: "copy";
+      readonly source: string;
+      readonly target: string;
+      /** What `source` stood for when it was surveyed. */
+      readonly identity: string | null;
       readonly why: string;
     }
   /** An empty file that nobody may read lies over the target. */
-  | { readonly kind: "mask"; readonly target: string; readonly why: string }
+  | {
+      readonly kind: "mask";
+      readonly target: string;
+      /** A socket, which its program may remove at any time: then there is nothing to mask. */
+      readonly fleeting?: true;
+      /** Where it lies outside, if not at the target. */
+      readonly source?: string;
+      readonly why: string;
+    }
   | { readonly kind: "mode"; readonly target: string; readonly mode: number; readonly why: string }
+  /** Where a session's own directory is mounted, read-only, when it is born. No plan knows which that will be. */
+  | { readonly kind: "inlet"; readonly target: string; readonly why: string }
+  /** Where something of the session's own is mounted when it is born. No plan knows which that will be. */
+  | {
+      readonly kind: "own";
+      readonly part: OwnPart;
+      readonly target: string;
+      readonly access: "ro" | "rw";
+      readonly why: string;
+    }
+  /** Where the session's certificate authority is made known when the box is born. No plan knows which that will be. */
+  | { readonly kind: "trust"; readonly target: string; readonly why: string }
   /** No more changes to the filesystem that was mounted at the target. */
   | { readonly kind: "seal"; readonly target: string; readonly why: string };
+
+/** The directory with a session's token, the program that answers git with it, the directory for its clone. */
+export type OwnPart = "secrets" | "askpass" | "clone";
 
 /** What was decided for one path, and by which rule. */
 export interface PathDecision {
@@ -57,12 +93,24 @@ export interface HeldName {
 /** What will be built: plain data, frozen, without secrets and without anything of one session. */
 export interface Plan {
   readonly version: 1;
-  readonly wall: "bubblewrap";
-  readonly root: "host" | "minimal";
+  readonly wall: "bubblewrap" | "engine";
+  /** Whether the box outlives the command. */
+  readonly session: boolean;
+  /** `image`: what the container image holds. */
+  readonly root: "host" | "minimal" | "image";
+  /** What an engine is asked for; null behind bubblewrap. */
+  readonly container: ContainerPlan | null;
+  readonly limits: Limits;
+  /** `empty`: the working directory is the container's own, and goes with it. `clone`: the session's own. */
+  readonly workspace: "mounted" | "empty" | "clone";
+  /** What is in it, where it is a clone. */
+  readonly clone: ClonePlan | null;
+  /** The working directory on the host, and as it is seen inside. Behind bubblewrap, a mounted one is the same. */
   readonly cwd: string;
+  readonly directory: string;
   readonly home: string;
   readonly command: readonly [string, ...string[]];
-  readonly network: { readonly mode: NetworkMode; readonly origin: string };
+  readonly network: NetworkPlan;
   readonly nesting: boolean;
   readonly graceMs: number;
   readonly acceptedGaps: readonly string[];

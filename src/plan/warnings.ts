@@ -3,6 +3,7 @@ import { compareAccess, describeRule } from "../policy/rule.ts";
 import type { Survey } from "../survey/survey.ts";
 import type { Verdict } from "./decide.ts";
 import type { Ground } from "./lay.ts";
+import { limitsSet } from "./limits.ts";
 import type { Request } from "./request.ts";
 
 /** What the owner should know before the start, though it stops nothing. */
@@ -25,6 +26,9 @@ export function findWarnings(
       : [
           `--docker hands ${request.dockerSocket} in: whoever reaches it controls the host. This is a change of trust.`,
         ]),
+    ...(request.container === null && request.limits.mode === "best-effort"
+      ? limitsSet(request.limits).map((key) => `${key} is not enforced: bubblewrap limits nothing. --wall engine does.`)
+      : []),
     ...(request.nesting
       ? ["sandbox.nesting leaves user namespaces available inside: more of the kernel is in reach."]
       : []),

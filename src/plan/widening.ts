@@ -1,4 +1,5 @@
 import { PolicyError } from "../errors.ts";
+import type { Rule } from "../policy/rule.ts";
 import type { Survey } from "../survey/survey.ts";
 import { decideTrusted, type Verdict } from "./decide.ts";
 import { layGround } from "./lay.ts";
@@ -14,7 +15,7 @@ export function refuseWidening(request: Request, survey: Survey, verdicts: reado
   const untrusted = verdicts.filter(({ rule, beaten }) => [rule, ...beaten].some(({ trusted }) => !trusted));
   if (untrusted.length === 0) return;
   const { territory } = layGround(request, survey, decideTrusted(request, survey));
-  const wide = untrusted.filter(({ path, rule }) => shown[rule.access] > shown[territory.at(path).look]);
+  const wide = untrusted.filter(({ path, rule }) => shownBy(rule) > shown[territory.at(path).look]);
   if (wide.length === 0) return;
   throw new PolicyError(
     "CONFIG_UNTRUSTED",
@@ -27,4 +28,9 @@ export function refuseWidening(request: Request, survey: Survey, verdicts: reado
       details: { paths: wide.map(({ path }) => path) },
     },
   );
+}
+
+/** A directory that is made for the box shows nothing of the host. */
+function shownBy({ access, fresh, own }: Rule): number {
+  return fresh !== undefined || own !== undefined ? 0 : shown[access];
 }

@@ -8,6 +8,10 @@ import type { Request } from "./request.ts";
 /** Podbot's own corner inside. */
 export const corner = "/run/podbot";
 
+/** Where a session's token is seen, and the program that answers git with it. */
+export const secretsInside = "/run/secrets";
+export const askpassInside = `${corner}/git-askpass`;
+
 /** One line of the table that the shim reads: which program it stands for, and what to do instead. */
 type Row = readonly [
   target: string,

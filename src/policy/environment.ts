@@ -1,11 +1,5 @@
-/** Variables that programs need and that hold no secret. `*` stands for any ending. */
-export const passedByDefault: readonly string[] = [
-  // who and where
-  "HOME",
-  "USER",
-  "LOGNAME",
-  "SHELL",
-  "PATH",
+/** Variables that programs need and that hold no secret, whatever machine they run on. `*` stands for any ending. */
+export const passedIntoImages: readonly string[] = [
   "LANG",
   "LANGUAGE",
   "LC_*",
@@ -25,6 +19,23 @@ export const passedByDefault: readonly string[] = [
   "VISUAL",
   "PAGER",
   "CI",
+  "NODE_ENV",
+  // who commits
+  "GIT_AUTHOR_NAME",
+  "GIT_AUTHOR_EMAIL",
+  "GIT_COMMITTER_NAME",
+  "GIT_COMMITTER_EMAIL",
+];
+
+/** And those that speak of the host's own files, for where these can be seen. */
+export const passedByDefault: readonly string[] = [
+  ...passedIntoImages,
+  // who and where
+  "HOME",
+  "USER",
+  "LOGNAME",
+  "SHELL",
+  "PATH",
   // certificate bundles: paths, without which nothing works behind a company's proxy
   "SSL_CERT_FILE",
   "SSL_CERT_DIR",
@@ -51,12 +62,6 @@ export const passedByDefault: readonly string[] = [
   "PYENV_ROOT",
   "VIRTUAL_ENV",
   "CONDA_PREFIX",
-  "NODE_ENV",
-  // who commits
-  "GIT_AUTHOR_NAME",
-  "GIT_AUTHOR_EMAIL",
-  "GIT_COMMITTER_NAME",
-  "GIT_COMMITTER_EMAIL",
 ];
 
 /** Whether a list of names and `PREFIX*` patterns lets a variable in. */

@@ -19,14 +19,14 @@ export function spellOut(path: string): string {
   return path.replace(/[*?[]/g, "[$&]");
 }
 
-/** One step of a segment: a star, or what a single character must be. */
-type Step = "star" | ((character: string) => boolean);
+/** One step of a pattern: a star, or what a single part must be. */
+export type Step = "star" | ((part: string) => boolean);
 
 /** Matches one segment. As in a shell, a leading dot must be written to be matched. */
 export function segmentMatcher(segment: string, pattern: string): { test(name: string): boolean } {
   const steps = readSteps(segment, pattern);
   const hides = /^[*?[]/.test(segment);
-  return { test: (name) => !(hides && name.startsWith(".")) && matches([...name], steps) };
+  return { test: (name) => !(hides && name.startsWith(".")) && matchSteps(steps, [...name]) };
 }
 
 function readSteps(segment: string, pattern: string): readonly Step[] {
@@ -46,18 +46,18 @@ function readSteps(segment: string, pattern: string): readonly Step[] {
   return steps;
 }
 
-/** Goes back to the last star only, so that no pattern takes longer than its length times the name's. */
-function matches(name: readonly string[], steps: readonly Step[]): boolean {
+/** Goes back to the last star only, so that no pattern takes longer than its length times that of the parts. */
+export function matchSteps(steps: readonly Step[], parts: readonly string[]): boolean {
   let at = 0;
   let step = 0;
   let star = -1;
   let resume = 0;
-  while (at < name.length) {
+  while (at < parts.length) {
     const next = steps[step];
     if (next === "star") {
       star = step++;
       resume = at;
-    } else if (next?.(name[at] as string)) {
+    } else if (next?.(parts[at] as string)) {
       at++;
       step++;
     } else if (star >= 0) {

@@ -1,6 +1,6 @@
 import { PolicyError } from "../errors.ts";
 import { credentialStores, machineSecrets } from "./credentials.ts";
-import type { Access } from "./rule.ts";
+import type { Access, Fresh } from "./rule.ts";
 
 /** One line of a preset, before `~` and relative paths are resolved. */
 export interface PresetEntry {
@@ -10,6 +10,10 @@ export interface PresetEntry {
   readonly guard?: true;
   /** A directory that Podbot keeps for the sandbox instead of the host's own. */
   readonly own?: string;
+  /** A directory that begins empty and is gone afterwards: see `Rule`. */
+  readonly fresh?: Fresh;
+  /** A copy of the host's file, in a directory that is fresh: see `Rule`. */
+  readonly copied?: true;
 }
 
 export interface Preset {
@@ -59,8 +63,8 @@ const lintPython = [
 
 /**
  * What agents write at every turn. Their settings, hooks, commands, skills, plugins and instructions stay read-only:
- * the agent that runs outside the wall tomorrow obeys them. So do the shell snapshots, which it sources, and the
- * language servers, which it starts.
+ * the agent that runs outside the wall tomorrow obeys them. So do the shell snapshots, which it sources, the language
+ * servers, which it starts, and OpenCode's snapshots, which are repositories with hooks of their own.
  */
 const agentState = [
   "~/.claude/projects",
@@ -76,21 +80,62 @@ const agentState = [
   "~/.codex/sessions",
   "~/.codex/archived_sessions",
   "~/.codex/log",
-  "~/.codex/tmp",
   "~/.codex/history.jsonl",
   "~/.codex/auth.json",
-  "~/.codex/version.json",
   "~/.pi/agent/sessions",
-  "~/.gemini/tmp",
-  "~/.gemini/history",
-  "~/.local/share/opencode/auth.json",
-  "~/.local/share/opencode/log",
-  "~/.local/share/opencode/snapshot",
-  "~/.local/share/opencode/storage",
   "~/.local/share/goose/sessions",
   "~/.local/state/goose/logs",
-  "~/.qwen/tmp",
 ];
+
+/**
+ * Agents that do not start where they cannot write: databases and locks lie beside settings, so the directory as a
+ * whole can be neither writable nor read-only. They get an empty one that is gone afterwards.
+ */
+const freshOverAgents: Readonly<Record<string, readonly string[]>> = {
+  codex: ["~/.codex"],
+  opencode: ["~/.local/share/opencode", "~/.local/state/opencode"],
+  goose: ["~/.local/share/goose", "~/.local/state/goose"],
+  // Programs that it starts lie in the first, repositories with hooks of their own in the second.
+  gemini: ["~/.gemini/tmp", "~/.gemini/history"],
+  qwen: ["~/.qwen/tmp"],
+};
+
+/** Directories of which the host's will do, read-only, but that some agent wants to make where there is none. */
+const freshIfMissing: Readonly<Record<string, readonly string[]>> = {
+  claude: ["~/.claude"],
+  opencode: ["~/.config/opencode"],
+  goose: ["~/.config/goose"],
+};
+
+/**
+ * Without writing down whether it may trust a directory, Codex does not begin on a terminal. OpenCode takes variables
+ * and settings from some of its logins.
+ */
+const copiedOrders = ["~/.codex/config.toml", "~/.local/share/opencode/auth.json"];
+
+/** What agents obey, of directories that are covered by a fresh one. Codex puts skills of its own beside the owner's. */
+const coveredOrders = [
+  "~/.codex/*.config.toml",
+  "~/.codex/managed_config.toml",
+  "~/.codex/requirements.toml",
+  "~/.codex/environments.toml",
+  "~/.codex/.env",
+  "~/.codex/.credentials.json",
+  "~/.codex/AGENTS.md",
+  "~/.codex/AGENTS.override.md",
+  "~/.codex/hooks.json",
+  "~/.codex/hooks",
+  "~/.codex/rules",
+  "~/.codex/prompts",
+  "~/.codex/skills/*",
+  "~/.codex/agents",
+  "~/.codex/plugins",
+  "~/.codex/themes",
+  "~/.local/share/opencode/mcp-auth.json",
+];
+
+/** Among what is writable: what an agent outside reads into every conversation. */
+const keptMemories = ["~/.claude/projects/*/memory"];
 
 /** Files in the workspace that an agent outside the wall would obey. */
 const agentOrders = [
@@ -103,7 +148,14 @@ const agentOrders = [
   ".mcp.json",
   ".codex/config.toml",
   ".codex/hooks.json",
+  ".codex/rules",
+  ".codex/skills",
+  ".agents/skills",
+  "opencode.json",
+  "opencode.jsonc",
+  ".opencode",
   ".gemini/settings.json",
+  ".qwen/settings.json",
   ".vscode/settings.json",
   ".vscode/tasks.json",
   ".vscode/launch.json",
@@ -112,9 +164,15 @@ const agentOrders = [
 
 const ro = (path: string): PresetEntry => ({ access: "ro", path });
 const guard = (path: string): PresetEntry => ({ access: "ro", path, guard: true });
+const copied = (path: string): PresetEntry => ({ access: "ro", path, copied: true });
 const rw = (path: string): PresetEntry => ({ access: "rw", path });
 const exclude = (path: string): PresetEntry => ({ access: "exclude", path });
 const own = (path: string, name: string): PresetEntry => ({ access: "rw", path, own: name });
+
+const freshFor = (places: Readonly<Record<string, readonly string[]>>, more: Pick<Fresh, "covers">): PresetEntry[] =>
+  Object.entries(places).flatMap(([program, paths]) =>
+    paths.map((path) => ({ access: "rw" as const, path, fresh: { program, ...more } })),
+  );
 
 /** In the order in which they are applied. `@git` and `@git-strict` get their paths from the repository itself. */
 const presetList: readonly Preset[] = [
@@ -144,7 +202,14 @@ const presetList: readonly Preset[] = [
   {
     name: "@agents",
     about: "Agents may write their transcripts and logins; their settings, hooks and instructions are read-only.",
-    entries: [...agentState.map(rw), ...agentOrders.map(guard)],
+    entries: [
+      ...freshFor(freshOverAgents, { covers: true }),
+      ...freshFor(freshIfMissing, {}),
+      ...agentState.map(rw),
+      ...copiedOrders.map(copied),
+      ...coveredOrders.map(ro),
+      ...[...keptMemories, ...agentOrders].map(guard),
+    ],
   },
   {
     name: "@git",

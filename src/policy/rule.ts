@@ -20,6 +20,14 @@ export function compareLayers(a: RuleLayer, b: RuleLayer): number {
 /** What stands in for a protected path that does not exist, so that it cannot be created inside. */
 export type Placeholder = { readonly kind: "directory" } | { readonly kind: "file"; readonly content: string };
 
+/** A directory that begins empty inside and is gone afterwards, for a program that cannot work without writing there. */
+export interface Fresh {
+  /** Where the host has no such directory, it is made for this program alone. */
+  readonly program: string;
+  /** Takes the place of the host's, too: then only what other rules name is seen of that. */
+  readonly covers?: true;
+}
+
 export interface Rule {
   readonly access: Access;
   /** Absolute. A plain path, whatever its letters, unless `glob` says otherwise. */
@@ -41,6 +49,9 @@ export interface Rule {
   readonly placeholder?: Placeholder;
   /** Not the host's own directory but one that Podbot keeps for the sandbox under this name. */
   readonly own?: string;
+  readonly fresh?: Fresh;
+  /** In a fresh directory the file is a copy, which the program may change: the host's own stays as it is. */
+  readonly copied?: true;
 }
 
 /** One sentence's worth of a rule, for plans, debug output and denials. */

@@ -1,6 +1,8 @@
 /** One setting of a git configuration file; names in lower case, as git compares them. */
 export interface GitSetting {
   readonly section: string;
+  /** As it is written: `origin` of `[remote "origin"]`. Absent where there is none. */
+  readonly subsection?: string;
   readonly key: string;
   readonly value: string;
 }
@@ -8,17 +10,18 @@ export interface GitSetting {
 /** Every setting of a file, in order, as git reads it: comments, quotes, escapes and continued lines understood. */
 export function parseGitConfig(text: string): readonly GitSetting[] {
   const settings: GitSetting[] = [];
-  let section = "";
+  let section: Pick<GitSetting, "section" | "subsection"> = { section: "" };
   let at = 0;
   while (at < text.length) {
-    const header = matchAt(/[ \t]*\[[ \t]*([A-Za-z0-9.-]+)(?:[ \t]+"(?:[^"\\\n]|\\.)*")?[ \t]*\]/y, text, at);
+    const header = matchAt(/[ \t]*\[[ \t]*([A-Za-z0-9.-]+)(?:[ \t]+"((?:[^"\\\n]|\\.)*)")?[ \t]*\]/y, text, at);
     const key = matchAt(/[ \t]*([A-Za-z][A-Za-z0-9-]*)[ \t]*(=?)[ \t]*/y, text, at);
     if (header) {
-      section = (header[1] as string).toLowerCase();
+      const subsection = header[2]?.replace(/\\(.)/g, "$1");
+      section = { section: (header[1] as string).toLowerCase(), ...(subsection === undefined ? {} : { subsection }) };
       at += header[0].length;
     } else if (key) {
       const read = key[2] === "=" ? readValue(text, at + key[0].length) : { value: "", end: lineEnd(text, at) };
-      settings.push({ section, key: (key[1] as string).toLowerCase(), value: read.value });
+      settings.push({ ...section, key: (key[1] as string).toLowerCase(), value: read.value });
       at = read.end;
     } else at = lineEnd(text, at);
   }

@@ -4,7 +4,7 @@ import { PolicyError } from "../errors.ts";
 import type { GitLayout } from "../policy/git.ts";
 import { parentOf } from "../policy/paths.ts";
 import { type GitSetting, parseGitConfig } from "./git-config.ts";
-import { kindOf, type Reader, statOf } from "./reader.ts";
+import { kindOf, Reader, statOf } from "./reader.ts";
 
 /** A repository with more than this many refs or submodules is beyond what a list of mounts can hold. */
 const mostEntries = 2_000;
@@ -22,6 +22,17 @@ export function findGit(question: GitQuestion, reader: Reader): GitLayout | null
     const layout = layoutAt(at, question, reader);
     if (layout !== null || at === "/") return layout;
   }
+}
+
+/** Where the repository around a directory is cloned from, by its own settings. Nothing that they say is executed. */
+export function readOrigin(question: Omit<GitQuestion, "strict">): string | null {
+  const layout = findGit({ ...question, strict: false }, new Reader());
+  // A project may say that it belongs to any other; git itself obeys no settings of another user's.
+  if (layout?.pointsBack !== true) return null;
+  const origin = parseGitConfig(textOf(join(layout.commonDir, "config"))).find(
+    ({ section, subsection, key }) => section === "remote" && subsection === "origin" && key === "url",
+  );
+  return origin?.value ?? null;
 }
 
 function layoutAt(root: string, question: GitQuestion, reader: Reader): GitLayout | null {

@@ -6,8 +6,14 @@ import type { Node, NodeKind } from "./survey.ts";
 /** Looks at names once and remembers what it saw. */
 export class Reader {
   readonly nodes = new Map<string, Node>();
+  readonly #absent: ReadonlySet<string>;
   readonly #resolved = new Map<string, string | null>();
   readonly #names = new Map<string, ReadonlySet<string> | null>();
+
+  /** `absent` are names that do not count: Podbot itself has made them for another sandbox, and will remove them. */
+  constructor(absent: ReadonlySet<string> = new Set()) {
+    this.#absent = absent;
+  }
 
   /**
    * Most of what a policy names is not there. Where it asks for many names in one directory, listing that once is
@@ -48,7 +54,7 @@ export class Reader {
   look(path: string): Node | null {
     const known = this.nodes.get(path);
     if (known !== undefined) return known;
-    const stats = statOf(path);
+    const stats = this.#absent.has(path) ? null : statOf(path);
     if (stats === null) return null;
     const node: Node = { kind: kindOf(stats), identity: identityOf(stats), links: stats.nlink };
     this.nodes.set(path, node);

@@ -12,6 +12,8 @@ export interface Ask {
   readonly gitStrict: boolean;
   /** Whose repositories count as one's own. */
   readonly uid: number;
+  /** Whether root inside passes by permissions, as in a container. */
+  readonly mighty: boolean;
   readonly commands: readonly CommandRule[];
   /** The PATH of the command inside, by which wrapped commands are found. */
   readonly path: string;
@@ -19,6 +21,7 @@ export interface Ask {
   readonly mountPoints: readonly string[];
   /** Whether the plan starts from an empty root and must know what lies in `/`. */
   readonly emptyRoot: boolean;
+  /** Whether names are resolved inside. */
   readonly network: boolean;
 }
 
@@ -76,7 +79,7 @@ export interface Survey {
   readonly scripts: Readonly<Record<string, Script>>;
   /** Unix sockets on which a program of the host listens. */
   readonly sockets: readonly string[];
-  /** The file to which /etc/resolv.conf leads, where that lies in /run. */
+  /** The file to which /etc/resolv.conf leads; null where nobody asks, or there is none. */
   readonly resolver: string | null;
 }
 

@@ -1,5 +1,5 @@
 import { readdirSync, readlinkSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { FilesystemError, PolicyError } from "../errors.ts";
 import { gitRules } from "../policy/git.ts";
 import { isWithin, nameOf, parentOf } from "../policy/paths.ts";
@@ -14,8 +14,8 @@ import type { Ask, Listed, Script, Survey, Target } from "./survey.ts";
 type Asked = Pick<Rule, "pattern" | "glob" | "placeholder">;
 
 /** Reads the filesystem once and to the end. */
-export function takeSurvey(ask: Ask): Survey {
-  const reader = new Reader();
+export function takeSurvey(ask: Ask, absent: ReadonlySet<string> = new Set()): Survey {
+  const reader = new Reader(absent);
   const cwd = directoryAt(ask.cwd, "working directory", reader);
   const home = directoryAt(ask.home, "home directory", reader);
   const git = ask.git ? findGit({ cwd, home, uid: ask.uid, strict: ask.gitStrict }, reader) : null;
@@ -36,7 +36,7 @@ export function takeSurvey(ask: Ask): Survey {
     targets[command.name] = findTargets(command.name, ask.path, cwd, reader);
     if (command.kind === "script") scripts[command.name] = readScript(command.name, command.script, reader);
   }
-  const sockets = findSockets(reader);
+  const sockets = findSockets(reader, ask);
   for (const path of sockets) {
     reader.look(path);
     matches[path] ??= [path];
@@ -116,10 +116,18 @@ function list(directory: string): readonly Listed[] {
     });
 }
 
-/** systemd-resolved and others link /etc/resolv.conf into /run, which is private inside. */
+/**
+ * systemd-resolved and others link /etc/resolv.conf into /run, which is private inside. While they do not run, the link
+ * leads nowhere, but inside it can be made to lead somewhere.
+ */
 function resolverPlace(reader: Reader): string | null {
-  const resolved = reader.resolve("/etc/resolv.conf");
-  if (resolved === null || !isWithin(resolved, "/run")) return null;
-  reader.look(resolved);
-  return resolved;
+  const place = "/etc/resolv.conf";
+  const resolved = reader.resolve(place);
+  if (resolved !== null) {
+    reader.look(resolved);
+    return resolved;
+  }
+  const stats = statOf(place);
+  const to = stats !== null && kindOf(stats) === "link" ? resolve("/etc", readlinkSync(place)) : "/";
+  return isWithin(to, "/run") ? to : null;
 }

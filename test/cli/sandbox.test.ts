@@ -1,9 +1,19 @@
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, renameSync, symlinkSync } from "node:fs";
+import {
+  closeSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+} from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { agentScript, attempts } from "../../src/cli/demo/attempts.ts";
 import { Stage } from "../../src/cli/demo/stage.ts";
 import { planSandbox } from "../../src/index.ts";
@@ -52,7 +62,7 @@ describe("--dry-run", () => {
       wall: "bubblewrap",
       root: "host",
       command: ["true"],
-      network: { mode: "none", origin: "default" },
+      network: { mode: "allowlist", origin: "default" },
     });
     expect(plan.paths).toContainEqual({
       path: world.project,
@@ -64,6 +74,32 @@ describe("--dry-run", () => {
       mounted: true,
     });
     expect(plan.operations.every(({ why }: { why: string }) => why.length > 0)).toBe(true);
+  });
+
+  test("names what may be reached, and who says so", async () => {
+    const world = newWorld();
+    world.file(
+      "home/.config/podbot/config.toml",
+      [
+        '[network]\nrules = [{ host = "no.example.org", deny = true, path = "/admin/**", methods = ["POST"] }]',
+        '[network.reach]\ndb = "127.0.0.1:5432"',
+        '[secrets.t]\nenv = "T"\nhosts = ["api.example.org"]',
+      ].join("\n"),
+    );
+    const flags = ["--dry-run", "--allow", "api.example.org", "--allow", "[::1]:5432"];
+    const { stdout, status } = await world.podbot(["sandbox", ...flags, "--", "true"]);
+    expect(status).toBe(0);
+    expect(stdout.split("\n").filter((line) => line.startsWith("# network: "))).toEqual([
+      "# network: allowlist (default)",
+      "# network: allow  api.example.org:80,443 (--allow)",
+      "# network: allow  [::1]:5432, also at private addresses (--allow)",
+      `# network: deny   POST no.example.org /admin/** (network.rules of ${world.home}/.config/podbot/config.toml)`,
+      "# network: secret t is put in on api.example.org, in authorization, x-api-key",
+      "# network: reach  db at 127.0.0.1:5432",
+    ]);
+    const json = JSON.parse((await world.podbot(["sandbox", ...flags, "--json", "--", "true"])).stdout);
+    expect(json.network).toMatchObject({ mode: "allowlist", ports: [80, 443, 3128, 5432] });
+    expect(json.network.policy.rules).toHaveLength(3);
   });
 });
 
@@ -77,7 +113,7 @@ describe("--debug", () => {
     expect(stderr).toContain(
       `ro      ${world.home}/ex: ~/ex (${world.home}/.config/podbot/config.jsonc, global); already so; it beat rw ~/ex (--rw, flag)`,
     );
-    expect(stderr).toContain("podbot(network): none (default)");
+    expect(stderr).toContain("podbot(network): allowlist (default)");
     expect(stderr).toContain("rw ~/ex (--rw, flag) has no effect");
   });
 });
@@ -100,6 +136,7 @@ describe("bad input", () => {
     ["an unknown flag", ["--exlude", "x"], "there is no flag --exlude"],
     ["a flag without its value", ["--ro"], ""],
     ["an unknown network", ["--network", "most"], '--network "most" is not a mode'],
+    ["a host that is none", ["--allow", "https://x.org"], '--allow: "https://x.org" is not a host'],
     ["an unknown root", ["--root", "none"], '--root "none" is not a style'],
     ["an unknown preset", ["--preset", "@nope"], 'There is no preset "@nope"'],
     ["an invalid glob", ["--exclude", "a[b"], "is not a valid glob: a `[` is never closed"],
@@ -175,11 +212,11 @@ describe("bad input", () => {
     await expectRefused(world, 125, "bubblewrap (bwrap) is not on PATH");
   });
 
-  test("a bubblewrap that the sandbox could write", async () => {
+  test("a bubblewrap that others than root could write", async () => {
     const world = newWorld();
     world.file("home/project/bin/bwrap", readFileSync("/usr/bin/bwrap", "latin1"), 0o755);
-    world.env["PATH"] = `${world.project}/bin:${world.env["PATH"]}`;
-    await expectRefused(world, 125, "lies where the sandbox may write");
+    world.env["PATH"] = `${world.project}/bin`;
+    await expectRefused(world, 125, "is not the system's");
   });
 
   test("user namespaces refused", async () => {
@@ -244,7 +281,7 @@ describe("the project's own configuration", () => {
     ["the network", "network = true\n", "network"],
     ["a writable path", '[filesystem]\nrw = ["~/elsewhere"]\n', "opens"],
     ["a hidden path, by a longer one", '[filesystem]\nro = ["~/.ssh/key"]\n', "opens"],
-    ["a private path", '[filesystem]\nro = ["/tmp/*"]\n', "opens"],
+    ["a private path", '[filesystem]\nro = ["/tmp/podbot-private-*"]\n', "opens"],
     ["a cache of the host's", '[filesystem]\nrw = ["~/.cache/x"]\n', "opens"],
     ["a file, shown as a script", '[commands]\nls = "~/.ssh/key"\n', "commands.ls"],
     ["a preset less", '[filesystem]\npresets = ["!@base"]\n', "!@base"],
@@ -252,6 +289,8 @@ describe("the project's own configuration", () => {
     ["an unguarded command", "[commands]\ngit = true\n", "commands.git"],
   ])("may not widen: %s, until it is trusted as it is", async (_, text, part) => {
     const world = newWorld();
+    const place = mkdtempSync("/tmp/podbot-private-");
+    onTestFinished(() => rmSync(place, { recursive: true }));
     world.file("home/elsewhere/x");
     world.file("home/.ssh/key", "key\n");
     world.file("home/.cache/x/y");
@@ -308,7 +347,7 @@ describe("podbot config show", () => {
     const { stdout } = await world.podbot(["config", "show"]);
     expect(stdout).toMatch(new RegExp(`sandbox.grace_seconds +3 +\\(global: ${file}\\)`));
     expect(stdout).toMatch(/sandbox.root +"minimal" +\(environment: /);
-    expect(stdout).toMatch(/network.mode +"none" +\(default\)/);
+    expect(stdout).toMatch(/network.mode +"allowlist" +\(default\)/);
     const { config } = JSON.parse((await world.podbot(["config", "show", "--json"])).stdout);
     expect(config.sandbox).toMatchObject({ grace_seconds: 3, root: "minimal" });
   });

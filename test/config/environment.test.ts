@@ -14,6 +14,10 @@ describe("a PODBOT_* variable", () => {
     ["PODBOT_AGENT_ENV_ALLOWLIST", " A, B ,,C,", { agent: { env_allowlist: ["A", "B", "C"] } }],
     ["PODBOT_FILESYSTEM_RO", ",", { filesystem: { ro: [] } }],
     ["PODBOT_NETWORK_MODE", "open", { network: { mode: "open" } }],
+    ["PODBOT_NETWORK_MODE", "allowlist", { network: { mode: "allowlist" } }],
+    ["PODBOT_NETWORK_PRESETS", "@npm,@github", { network: { presets: ["@npm", "@github"] } }],
+    ["PODBOT_NETWORK_DOMAINS", "x.org, *.y.org", { network: { domains: ["x.org", "*.y.org"] } }],
+    ["PODBOT_CREDS_MODE", "masked", { creds: { mode: "masked" } }],
     ["PODBOT_NETWORK", "true", { network: { mode: "open" } }],
     ["PODBOT_NETWORK", "false", { network: { mode: "none" } }],
   ])("%s=%j is read", (name, value, expected) => {
@@ -63,10 +67,19 @@ describe("a PODBOT_* variable", () => {
     expect(readEnvironment({ [name]: "x" })).toEqual({ value: {}, problems: [], warnings: [warning] });
   });
 
-  test("exists for every key but records, and no two keys share one", () => {
+  test("in short is no obstacle to the others of the network", () => {
+    const { value, problems } = readEnvironment({ PODBOT_NETWORK: "false", PODBOT_NETWORK_DOMAINS: "x.org" });
+    expect(problems).toEqual([]);
+    expect(value).toEqual({ network: { mode: "none", domains: ["x.org"] } });
+  });
+
+  test("exists for every key but tables, and no two keys share one", () => {
     const names = keys.map(variableFor).filter((name) => name !== undefined);
     expect(new Set(names).size).toBe(names.length);
     expect(keys.filter((key) => variableFor(key) === undefined).map(({ name }) => name)).toEqual([
+      "github.permissions",
+      "network.rules",
+      "network.reach",
       "commands",
       "environment.set",
       "secrets",

@@ -21,9 +21,20 @@ const words: Readonly<Record<string, (argument: never, value: unknown, schema: S
   maximum: (most: number, value) => typeof value !== "number" || value <= most,
   pattern: (pattern: string, value) => typeof value !== "string" || new RegExp(pattern, "u").test(value),
   anyOf: (schemas: readonly Schema[], value) => schemas.some((schema) => satisfies(schema, value)),
-  items: (schema: Schema, value) => !Array.isArray(value) || value.every((item) => satisfies(schema, item)),
-  minProperties: (least: number, value) => !isObject(value) || Object.keys(value).length >= least,
-  maxProperties: (most: number, value) => !isObject(value) || Object.keys(value).length <= most,
+  items: (schema: Schema, value, { prefixItems = [] }) =>
+    !Array.isArray(value) ||
+    value.slice((prefixItems as readonly Schema[]).length).every((item) => satisfies(schema, item)),
+  oneOf: (schemas: readonly Schema[], value) => schemas.filter((schema) => satisfies(schema, value)).length === 1,
+  not: (schema: Schema, value) => !satisfies(schema, value),
+  minItems: (least: number, value) => !Array.isArray(value) || value.length >= least,
+  prefixItems: (schemas: readonly Schema[], value) =>
+    !Array.isArray(value) || schemas.every((schema, at) => at >= value.length || satisfies(schema, value[at])),
+  required: (names: readonly string[], value) => isObject(value) && names.every((name) => Object.hasOwn(value, name)),
+  dependentRequired: (needs: Readonly<Record<string, readonly string[]>>, value) =>
+    !isObject(value) ||
+    Object.entries(needs).every(
+      ([name, others]) => !Object.hasOwn(value, name) || others.every((other) => Object.hasOwn(value, other)),
+    ),
   propertyNames: (schema: Schema, value) =>
     !isObject(value) || Object.keys(value).every((name) => satisfies(schema, name)),
   properties: (members: Readonly<Record<string, Schema>>, value) =>

@@ -25,6 +25,9 @@ const word = fc.oneof(
     "",
     " ",
     "~/x",
+    "a/b",
+    "x.org",
+    "/v1/**",
   ),
   fc.string(),
 );
@@ -35,10 +38,18 @@ const leaf = fc.oneof(
   fc.array(word, { maxLength: 3 }),
 );
 const name = fc.constantFrom("git", "npm", "a b", "a/b", "..", "", "LC_*", "!secret X", "TOKEN", "x.y", "constructor");
-const record = fc.dictionary(
-  name,
-  fc.oneof(leaf, fc.dictionary(fc.constantFrom("env", "file", "value"), word, { maxKeys: 2 })),
+const secret = fc.dictionary(
+  fc.constantFrom("env", "file", "command", "keyring", "hosts", "headers", "paths", "value"),
+  fc.oneof(word, fc.array(word, { maxLength: 2 })),
+  { maxKeys: 3 },
 );
+const rule = fc.dictionary(
+  fc.constantFrom("host", "host", "host", "port", "ports", "path", "paths", "methods", "deny", "local", "method"),
+  fc.oneof(leaf, fc.array(fc.constantFrom(0, 1, 443, 65_535, 65_536, 1.5), { maxLength: 2 })),
+  { maxKeys: 3 },
+);
+const rules = fc.array(fc.oneof(rule, leaf), { maxLength: 2 });
+const record = fc.dictionary(name, fc.oneof(leaf, secret));
 const sections = [...new Set(keys.map(({ section, leaf: own }) => section ?? own))];
 const leaves = [...keys.map((key) => key.leaf), "constructor", "unknown"];
 const file = fc.dictionary(
@@ -61,7 +72,7 @@ describe("the JSON Schema", () => {
 
   test.each(keys.map((key) => [key.name, key] as const))("agrees with the loader on every value of %s", (_, key) => {
     fc.assert(
-      fc.property(key.type.kind === "record" ? fc.oneof(record, leaf) : leaf, (value) => {
+      fc.property(fc.oneof(...(key.type.kind === "record" ? [record] : []), rules, leaf), (value) => {
         const content = key.section === undefined ? { [key.leaf]: value } : { [key.section]: { [key.leaf]: value } };
         const accepted = validateLayer(content, { source: "f" }).problems.length === 0;
         expect(satisfies(schema, content)).toBe(accepted);

@@ -6,10 +6,16 @@ import { validateLayer } from "../../src/config/validate.ts";
 describe("the table of keys", () => {
   test("gives these defaults", () => {
     expect(mergeLayers([defaultLayer()]).config).toEqual({
-      github: {},
+      github: {
+        api_url: "https://api.github.com",
+        permissions: { contents: "write", metadata: "read" },
+        token: "file",
+      },
       workspace: { source: "github_clone", base_dir: "/work", container_path: "/workspace" },
-      creds: { copy_claude: true, copy_codex: true },
-      agent: { kind: "claude", mode: "podbot", args: [], env_allowlist: [] },
+      mounts: { allowed_roots: [] },
+      creds: { copy_claude: true, copy_codex: true, copy_agent: true, mode: "copy" },
+      agent: { kind: "claude", mode: "podbot", permissive: true, args: [], env_allowlist: [] },
+      acp: { delegation: "disabled" },
       sandbox: {
         wall: "auto",
         root: "host",
@@ -19,8 +25,13 @@ describe("the table of keys", () => {
         privileged: false,
         mount_dev_fuse: true,
         selinux_label_mode: "disable_for_container",
+        containers: "none",
+        read_only_root: false,
+        limits: "best-effort",
+        ulimits: [],
+        pool: 0,
       },
-      network: { mode: "none" },
+      network: { mode: "allowlist", presets: [], domains: [], rules: [], reach: {}, upstream_proxy: "environment" },
       filesystem: { presets: [], ro: [], rw: [], exclude: [] },
       commands: { git: "@git" },
       environment: { pass: [], set: {} },

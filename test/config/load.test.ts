@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process";
 import { chmodSync, mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import type { Config } from "../../src/config/types.ts";
 import { failureOf, loadText, makeScratch } from "./scratch.ts";
 
 /** The sample of Podbot's first design, unedited. */
@@ -39,7 +40,7 @@ env_allowlist = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "FACTORY_API_KEY"]
 describe("without any file", () => {
   test("the defaults are the configuration", async () => {
     const { config, layers, files, warnings, project } = await makeScratch().load();
-    expect(config.network.mode).toBe("none");
+    expect(config.network.mode).toBe("allowlist");
     expect(config.commands).toEqual({ git: "@git" });
     expect(layers.map(({ name }) => name)).toEqual(["default"]);
     expect({ files, warnings, project }).toEqual({ files: [], warnings: [], project: undefined });
@@ -52,6 +53,7 @@ describe("files of earlier designs", () => {
     expect(config.agent).toEqual({
       kind: "codex",
       mode: "codex_app_server",
+      permissive: true,
       command: "opencode",
       args: ["acp"],
       env_allowlist: ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "FACTORY_API_KEY"],
@@ -254,7 +256,7 @@ describe("a file that", () => {
   test("is a link to nothing is refused, since it may have held restrictions", async () => {
     const scratch = makeScratch();
     mkdirSync(join(scratch.home, ".config/podbot"), { recursive: true });
-    symlinkSync("/nope", join(scratch.home, ".config/podbot/config.toml"));
+    symlinkSync(join(scratch.home, "nope"), join(scratch.home, ".config/podbot/config.toml"));
     const error = await failureOf(scratch.load());
     expect(error.code).toBe("CONFIG_UNREADABLE");
     expect(error.message).toContain("cannot be opened: ENOENT");
@@ -281,5 +283,24 @@ describe("a file that", () => {
     const error = await failureOf(scratch.load());
     expect(error.code).toBe("CONFIG_UNREADABLE");
     expect(error.message).toMatch(/cannot be listed: (ELOOP|EACCES)/);
+  });
+});
+
+describe("what a command says by itself", () => {
+  const complete = ({ agent }: Config) => (agent.mode === "podbot" ? { agent: { mode: "acp" } as const } : {});
+
+  test("comes after all layers, which it knows, and is checked with them", async () => {
+    const scratch = makeScratch();
+    const { config, origins } = await scratch.load({ complete, overrides: { acp: { delegation: "allow_fs" } } });
+    expect(config.agent.mode).toBe("acp");
+    expect(origins.find(({ key }) => key === "agent.mode")).toMatchObject({ layer: "flag", source: "this command" });
+    const wrong = scratch.load({ complete: () => ({ agent: { mode: "codex_app_server" } }) });
+    await expect(wrong).rejects.toThrow('this command: agent.mode = "codex_app_server": is not a mode of');
+  });
+
+  test("is nothing where it has nothing to say", async () => {
+    const { config, layers } = await makeScratch().load({ complete, overrides: { agent: { mode: "acp" } } });
+    expect(config.agent.mode).toBe("acp");
+    expect(layers.map(({ source }) => source)).not.toContain("this command");
   });
 });

@@ -43,7 +43,28 @@ describe("merging", () => {
     [false, "none"],
     [{ mode: "open" as const }, "open"],
   ])("reads network = %j as %s", (network, mode) => {
-    expect(mergeLayers([defaultLayer(), layer("flag", { network })]).config.network).toEqual({ mode });
+    expect(mergeLayers([defaultLayer(), layer("flag", { network })]).config.network.mode).toBe(mode);
+  });
+
+  test("takes rules and domains of the network from all layers, and the last address of a name", () => {
+    const [below, above] = [{ host: "a.org" }, { host: "b.org", deny: true }];
+    const { config, origins } = mergeLayers([
+      defaultLayer(),
+      layer("global", { network: { domains: ["x.org"], rules: [below], reach: { db: "127.0.0.1", web: "::1" } } }),
+      layer("flag", { network: { domains: ["y.org"], rules: [above], reach: { db: "127.0.0.1:5432" } } }),
+    ]);
+    expect(config.network).toEqual({
+      mode: "allowlist",
+      presets: [],
+      domains: ["x.org", "y.org"],
+      rules: [below, above],
+      reach: { db: "127.0.0.1:5432", web: "::1" },
+      upstream_proxy: "environment",
+    });
+    expect(origins.filter(({ key }) => key === "network.rules").map((origin) => origin.layer)).toEqual([
+      "global",
+      "flag",
+    ]);
   });
 
   test("keeps literals that look like references", () => {

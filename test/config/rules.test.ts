@@ -48,11 +48,39 @@ describe("(kind, mode)", () => {
   });
 });
 
+describe("acp.delegation", () => {
+  const delegating = (agent: PartialConfig["agent"]) => ({
+    acp: { delegation: "allow_fs" } as const,
+    ...(agent && { agent }),
+  });
+  const wrong = (mode: string, source = "g.toml") => [
+    `${source}: acp.delegation = "allow_fs": is for agent.mode = "acp", and agent.mode is "${mode}"; leave it out, or say agent.mode = "acp"`,
+  ];
+
+  test("is for ACP alone", () => {
+    expect(check(delegating({ mode: "acp" })).problems).toEqual([]);
+    expect(check(delegating({ mode: "podbot" })).problems).toEqual(wrong("podbot"));
+    const other = delegating({ kind: "codex", mode: "codex_app_server" });
+    expect(check(other).problems).toEqual(wrong("codex_app_server"));
+    expect(check({ ...other, acp: { delegation: "disabled" } }).problems).toEqual([]);
+  });
+
+  test("may stand where nobody has said what the agent speaks", () => {
+    expect(check(delegating(undefined)).problems).toEqual([]);
+  });
+
+  test("may stand where the agent is run on a terminal for once, but not where it speaks another protocol", () => {
+    expect(check(delegating({ mode: "acp" }), { above: { agent: { mode: "podbot" } } }).problems).toEqual([]);
+    const above = { agent: { kind: "codex", mode: "codex_app_server" } } as const;
+    expect(check(delegating({ mode: "acp" }), { above }).problems).toEqual(wrong("codex_app_server", "command line"));
+  });
+});
+
 describe("other rules over several keys", () => {
   test.each<[PartialConfig, string]>([
     [
       { agent: { kind: "custom" } },
-      'g.toml: agent.command: is missing, and agent.kind = "custom" needs it; name the program to run',
+      'g.toml: agent.command: is missing, and agent.kind = "custom" needs it; name the program to run (on the command line: podbot run --agent custom -- COMMAND)',
     ],
     [
       { workspace: { base_dir: "work" } },
@@ -70,6 +98,20 @@ describe("other rules over several keys", () => {
       { workspace: { source: "host_mount", host_path: "/src", container_path: "src" } },
       'g.toml: workspace.container_path = "src": is not absolute, as workspace.source = "host_mount" needs; write the whole path, beginning with /',
     ],
+    ...["src", "./src", "~other/src", ""].map((root): [PartialConfig, string] => [
+      { mounts: { allowed_roots: ["/srv", root] } },
+      `g.toml: mounts.allowed_roots = "${root}": is neither an absolute path nor one of your home; write the whole path, beginning with / or ~/`,
+    ]),
+    ...["nofile", "nofile=2:1", "nofile=-1", "NOFILE=1"].map((text): [PartialConfig, string] => [
+      { sandbox: { ulimits: ["core=0", text] } },
+      `g.toml: sandbox.ulimits = "${text}": is not a limit of processes; write "nofile=1024" or "nofile=1024:2048"`,
+    ]),
+    ...["env", "", "proxy:3128", "socks5://me:hunter2@x:1", "http://me:hun/ter2@x:1", "http://x:1/?hunter2"].map(
+      (upstream_proxy): [PartialConfig, string] => [
+        { network: { upstream_proxy } },
+        'g.toml: network.upstream_proxy: is not the address of a proxy; write "http://host:port", with what is special in a password escaped (%40), or "environment" or "none"',
+      ],
+    ),
   ])("refuse %j", (value, message) => {
     expect(check(value).problems).toEqual([message]);
   });
@@ -77,6 +119,13 @@ describe("other rules over several keys", () => {
   test.each<[PartialConfig]>([
     [{ agent: { kind: "custom", command: "opencode", args: ["acp"] } }],
     [{ workspace: { source: "host_mount", host_path: "/src" } }],
+    [{ mounts: { allowed_roots: ["/srv", "~", "~/src"] } }],
+    [{ sandbox: { ulimits: ["nofile=1024", "core=0:0", "nproc=1:2"] } }],
+    [{ workspace: { source: "empty", host_path: "src" } }],
+    [{ network: { upstream_proxy: "environment" } }],
+    [{ network: { upstream_proxy: "none" } }],
+    [{ network: { upstream_proxy: "HTTP://me:p%40ss@[::1]:3128" } }],
+    [{ network: { upstream_proxy: "https://proxy.corp/" } }],
     [{ workspace: { source: "github_clone", host_path: "src", container_path: "src" } }],
   ])("accept %j", (value) => {
     expect(check(value)).toEqual({ problems: [], warnings: [] });

@@ -19,7 +19,9 @@ describe("a value of the right type", () => {
     ["a list of arguments, even blank ones", { agent: { args: ["", " "] } }],
     ["a list of variables and patterns", { environment: { pass: ["TERM", "LC_*", "*"] } }],
     ["rules for commands", { commands: { git: "@git", npm: true, rm: false, "g++": "./wrap.sh", constructor: false } }],
+    ["rules of the network", { network: { rules: [{ host: "x.org", deny: true, local: false }] } }],
     ["sources of secrets", { secrets: { "a.b": { env: "TOKEN" }, c: { file: "~/token" } } }],
+    ["permissions", { github: { permissions: { contents: "read", pull_requests: "none" } } }],
     ["an editor's schema", { $schema: "./config.schema.json" }],
     ["nothing said", { image: undefined, agent: undefined, sandbox: { wall: undefined } }],
   ])("passes: %s", (_, input) => {
@@ -55,6 +57,14 @@ describe("a value of the right type", () => {
 
 describe("a wrong value is named with its key, its value, what is wrong and the way out", () => {
   test.each<[Record<string, unknown>, string]>([
+    [
+      { github: { permissions: { contents: "admin" } } },
+      'f: github.permissions.contents = "admin": is not one of none, read, write; choose one of these',
+    ],
+    [
+      { github: { permissions: { "Pull Requests": "read" } } },
+      `f: github.permissions."Pull Requests" = "read": is not a name that github.permissions can hold; use GitHub's own name, such as pull_requests`,
+    ],
     [{ image: 3 }, "f: image = 3: is not text; put it in quotes"],
     [{ image: " " }, 'f: image = " ": is blank; give it a value or remove it'],
     [
@@ -107,14 +117,56 @@ describe("a wrong value is named with its key, its value, what is wrong and the 
     ],
     [{ sandbox: { wall: 1 } }, "f: sandbox.wall = 1: is not one of auto, bubblewrap, engine; choose one of these"],
     [
-      { network: { mode: "allowlist" } },
-      'f: network.mode = "allowlist": is not available in this version of Podbot; use none or open',
+      { network: { mode: "on" } },
+      'f: network.mode = "on": is not one of none, allowlist, learn, open; choose one of these',
     ],
     [
-      { network: { mode: "learn" } },
-      'f: network.mode = "learn": is not available in this version of Podbot; use none or open',
+      { network: { mode: "allowlst" } },
+      'f: network.mode = "allowlst": is not one of none, allowlist, learn, open; did you mean "allowlist"?',
     ],
-    [{ network: { mode: "on" } }, 'f: network.mode = "on": is not one of none, open; choose one of these'],
+    [{ network: { rules: "x.org" } }, 'f: network.rules = "x.org": is not a list; write it as [{ … }]'],
+    [{ network: { rules: ["x.org"] } }, 'f: network.rules[0] = "x.org": is not a table; write { host = "…" }'],
+    [
+      { network: { rules: [{ path: "/x" }] } },
+      'f: network.rules[0] = {…}: has no host; say which one is meant: host = "…"',
+    ],
+    [
+      { network: { rules: [{ host: "x.org", method: ["GET"] }] } },
+      "f: network.rules[0].method = […]: is not a known key; did you mean methods?",
+    ],
+    [
+      { network: { rules: [{ host: "x.org", constructor: 1 }] } },
+      "f: network.rules[0].constructor = 1: is not a known key; the keys here are host, port, ports, path, paths, methods, deny, local",
+    ],
+    [
+      { network: { rules: [{ host: "x.org", port: 1, ports: [2] }] } },
+      "f: network.rules[0] = {…}: has both port and ports; keep one of the two",
+    ],
+    [
+      { network: { rules: [{ host: "x.org", path: "/", paths: ["/"] }] } },
+      "f: network.rules[0] = {…}: has both path and paths; keep one of the two",
+    ],
+    [
+      { network: { rules: [{ host: "x.org", port: 65_536 }] } },
+      "f: network.rules[0].port = 65536: is not a port; write a whole number from 1 to 65535, without quotes",
+    ],
+    [
+      { network: { rules: [{ host: "x.org", ports: [0] }] } },
+      "f: network.rules[0].ports[0] = 0: is not a port; write a whole number from 1 to 65535, without quotes",
+    ],
+    [
+      { network: { rules: [{ host: "x.org", methods: [] }] } },
+      "f: network.rules[0].methods = []: is not a list with something in it; write it as […], or leave it out",
+    ],
+    [
+      { network: { rules: [{ host: "x.org", deny: "yes" }] } },
+      'f: network.rules[0].deny = "yes": is not true or false; write one of the two, without quotes',
+    ],
+    [
+      { network: { reach: { "a:1": "127.0.0.1" } } },
+      'f: network.reach."a:1" = "127.0.0.1": is not a name that network.reach can hold; use the name of one host',
+    ],
+    [{ network: { reach: { db: 5432 } } }, "f: network.reach.db = 5432: is not text; put it in quotes"],
     [{ network: "open" }, "f: network: is not a table; write true, false, or network.mode"],
     [{ agent: null }, "f: agent: is not a table; give it keys, such as agent.kind"],
     [{ filesystem: { ro: "~/.ssh" } }, 'f: filesystem.ro = "~/.ssh": is not a list; write it as ["…"]'],
@@ -214,18 +266,48 @@ describe("values of secrets and variables", () => {
     ],
     [
       { secrets: { T: {} } },
-      "f: secrets.T: must have exactly one of env and file; keep the one that the secret comes from",
+      "f: secrets.T: must have exactly one of env, file, command and keyring; keep the one that it comes from",
     ],
     [
       { secrets: { T: { env: "A", file: "b" } } },
-      "f: secrets.T: must have exactly one of env and file; keep the one that the secret comes from",
+      "f: secrets.T: must have exactly one of env, file, command and keyring; keep the one that it comes from",
     ],
     [
       { secrets: { T: { env: "hunter 2" } } },
       "f: secrets.T.env: is not the name of a variable; write one name, without = and blanks and *",
     ],
     [{ secrets: { T: { file: "" } } }, "f: secrets.T.file: is blank; give it a value or remove it"],
-    [{ secrets: { T: { env: "A", value: "hunter2" } } }, "f: secrets.T.value: is not a known key; use env or file"],
+    [
+      { secrets: { T: { env: "A", value: "hunter2" } } },
+      "f: secrets.T.value: is not a known key; the keys here are env, file, command, keyring, hosts, headers, paths",
+    ],
+    [{ secrets: { T: { env: "A", host: ["hunter2"] } } }, "f: secrets.T.host: is not a known key; did you mean hosts?"],
+    [
+      { secrets: { T: { command: "hunter2" } } },
+      'f: secrets.T.command: is not a list of words; write the program and its arguments: ["pass", "show", "x"]',
+    ],
+    [
+      { secrets: { T: { command: ["", "hunter2"] } } },
+      "f: secrets.T.command[0]: is blank; give it a value or remove it",
+    ],
+    [{ secrets: { T: { command: ["pass", 2] } } }, "f: secrets.T.command[1]: is not text; put it in quotes"],
+    [
+      { secrets: { T: { keyring: "hunter2" } } },
+      'f: secrets.T.keyring: is not an entry of a keyring; write "service/account"',
+    ],
+    [{ secrets: { T: { keyring: 2 } } }, "f: secrets.T.keyring: is not text; put it in quotes"],
+    [
+      { secrets: { T: { env: "A", headers: ["x-hunter2"] } } },
+      "f: secrets.T: has headers but no hosts; say to which hosts it may be sent, or remove it",
+    ],
+    [
+      { secrets: { T: { env: "A", headers: ["x"], paths: ["/"] } } },
+      "f: secrets.T: has headers and paths but no hosts; say to which hosts it may be sent, or remove it",
+    ],
+    [
+      { secrets: { T: { env: "A", hosts: [] } } },
+      "f: secrets.T.hosts: is not a list with something in it; write it as […], or leave it out",
+    ],
     [
       { secrets: { "a b": { env: "A" } } },
       'f: secrets."a b": is not a name that secrets can hold; use letters, digits, and _ . -',
@@ -262,14 +344,17 @@ describe("an unknown key", () => {
     [{ grace_seconds: 3 }, "f: grace_seconds: is not a known key; did you mean sandbox.grace_seconds?"],
     [{ "sandbox.wall": "auto" }, 'f: "sandbox.wall": is not a known key; did you mean sandbox.wall?'],
     [{ network: { privileged: true } }, "f: network.privileged: is not a known key; did you mean sandbox.privileged?"],
-    [{ network: { allow: [] } }, "f: network.allow: is not a known key; the keys here are mode"],
+    [
+      { network: { allow: [] } },
+      "f: network.allow: is not a known key; the keys here are mode, presets, domains, rules, reach, upstream_proxy",
+    ],
     [
       { zzz: { TOKEN: "hunter2" } },
-      "f: zzz: is not a known key; the keys here are engine_socket, image, github, workspace, creds, agent, sandbox, network, filesystem, commands, environment, secrets",
+      "f: zzz: is not a known key; the keys here are engine_socket, image, github, workspace, mounts, creds, agent, acp, sandbox, network, filesystem, commands, environment, secrets",
     ],
     [
       { constructor: {} },
-      "f: constructor: is not a known key; the keys here are engine_socket, image, github, workspace, creds, agent, sandbox, network, filesystem, commands, environment, secrets",
+      "f: constructor: is not a known key; the keys here are engine_socket, image, github, workspace, mounts, creds, agent, acp, sandbox, network, filesystem, commands, environment, secrets",
     ],
   ])("is named with the nearest known one, never with its value: %j", (input, message) => {
     expect(problemsOf(input)).toEqual([message]);

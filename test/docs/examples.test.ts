@@ -5,9 +5,9 @@ import { promisify } from "node:util";
 import { transform } from "esbuild";
 import { afterAll, describe, expect, test } from "vitest";
 import { loadConfig } from "../../src/index.ts";
-import { newWorld } from "../world.ts";
+import { newWorld, type World } from "../world.ts";
 import { type Block, readBlocks, root } from "./pages.ts";
-import { expectShown, newStage, play } from "./stage.ts";
+import { expectShown, needsMachine, newStage, play, playOnMachine, withRealId } from "./stage.ts";
 
 const prompted = readBlocks("sh").filter(({ lines }) => lines.some((line) => line.startsWith("$ ")));
 const snippets = readBlocks("ts");
@@ -30,25 +30,31 @@ function sessionOf({ lines }: Block): readonly { readonly command: string; reado
   return session;
 }
 
+function perform({ lines }: Block, program: string, fileOn: (stage: World) => string): Promise<string> {
+  if (needsMachine(lines)) return playOnMachine((stage) => [program, fileOn(stage)]);
+  const stage = newStage();
+  return play(stage, program, fileOn(stage));
+}
+
 describe.concurrent("an example for the shell prints what the page shows", () => {
   test.each(prompted.map((block) => [block.place, block] as const))("%s", async (_, block) => {
     const session = sessionOf(block);
-    const stage = newStage();
     const mark = "__status=$?; printf '\\036'; (exit $__status)";
-    const script = stage.file("session.sh", session.map(({ command }) => `${command}\n${mark}\n`).join(""));
-    const printed = (await play(stage, "bash", script)).split("\u001e");
+    const script = session.map(({ command }) => `${withRealId(command)}\n${mark}\n`).join("");
+    const printed = (await perform(block, "bash", (stage) => stage.file("session.sh", script))).split("\u001e");
     for (const [at, { shown }] of session.entries()) expectShown(printed[at] ?? "", shown);
   });
 });
 
 describe.concurrent("an example for the library prints what its comments say", () => {
-  test.each(snippets.map((block, at) => [block.place, block, at] as const))("%s", async (_, { lines }, at) => {
+  test.each(snippets.map((block, at) => [block.place, block, at] as const))("%s", async (_, block, at) => {
+    const { lines } = block;
     const { code } = await transform(lines.join("\n"), { loader: "ts", format: "esm" });
     const file = join(workshop, `${at}.mjs`);
     writeFileSync(file, code);
     const shown = lines.flatMap((line) => /\/\/ → (.*)$/.exec(line)?.[1] ?? []);
     expect(shown.length).toBeGreaterThan(0);
-    expectShown(await play(newStage(), process.execPath, file), shown);
+    expectShown(await perform(block, process.execPath, () => file), shown);
   });
 });
 

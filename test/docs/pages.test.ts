@@ -7,6 +7,7 @@ import { parseArguments } from "../../src/cli/parse.ts";
 import { commands } from "../../src/cli/table.ts";
 import * as library from "../../src/index.ts";
 import { presetNames } from "../../src/policy/presets.ts";
+import type { SessionState } from "../../src/registry/reconcile.ts";
 import { type Page, pageAt, readBlocks, readPages, root, rowsBetween } from "./pages.ts";
 
 const pages = readPages();
@@ -55,11 +56,20 @@ describe("every `podbot …` has a command and flags that exist", () => {
   });
 });
 
+test("the unit for systemd in docs/sessions.md starts what exists", () => {
+  const lines = readBlocks("ini").flatMap((block) => block.lines);
+  const calls = lines.flatMap((line) => /^ExecStart=%h\/\.local\/bin\/(podbot .+)$/.exec(line)?.[1] ?? []);
+  expect(calls.length).toBe(1);
+  for (const call of calls) expectUnderstood(call);
+});
+
 function expectUnderstood(call: string): void {
-  const [, name = "", ...words] = call.replace(/ (?:&&|\||2>|<|#) ?.*$/, "").split(/ +/);
+  const [, name = "", ...words] = call.replace(/ +(?:&&|\||2?>|<|#) ?.*$/, "").split(/ +/);
   if (/^(-|COMMAND|demo$|…)/.test(name) || /[[…]/.test(words.join())) return;
   const command = commands.find((candidate) => candidate.name === name);
   if (command === undefined) throw new Error(`there is no command ${name}: ${call}`);
+  // Alone it is the name of the command, not a call of it.
+  if (words.length === 0) return;
   expect(() => parseArguments(command, words), call).not.toThrow();
 }
 
@@ -98,6 +108,34 @@ test("docs/security-model.md speaks of every promise, in order", () => {
   const range = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, at) => from + at);
   expect([...new Set(numbers)]).toEqual([...range(1, 49), 51, ...range(62, 68)]);
   for (const [item, , kind] of rows) expect(["B", "D", "–"], item).toContain(kind);
+});
+
+test("docs/security-model.md says of every promise about sessions what it is, and proves it", () => {
+  const rows = rowsBetween(pageAt("docs/security-model.md"), "sessions", "end of sessions");
+  expect(rows.length).toBeGreaterThan(0);
+  for (const [promise, kind, proof] of rows) {
+    expect(["B", "D", "–"], promise).toContain(kind);
+    expect(proof, promise).toMatch(/\]\(/);
+  }
+});
+
+/** Complete by its type. */
+const states: Readonly<Record<SessionState, true>> = {
+  ending: true,
+  starting: true,
+  prepared: true,
+  running: true,
+  suspended: true,
+  unreachable: true,
+  ended: true,
+  died: true,
+  stray: true,
+};
+
+test("docs/sessions.md explains every state that ps can show", () => {
+  const { text } = pageAt("docs/sessions.md");
+  const explained = [...text.matchAll(/^\| ([a-z]+)(?: \(N\))? \| /gm)].map(([, state]) => state);
+  expect(explained).toEqual(expect.arrayContaining(Object.keys(states)));
 });
 
 test("the pages speak of the project alone", () => {

@@ -1,10 +1,12 @@
 import { execFile } from "node:child_process";
-import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { cp, mkdir, mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { Keeper, Warden } from "../native/warden.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const { version, dependencies } = JSON.parse(await readFile(join(root, "package.json"), "utf8")) as {
@@ -17,8 +19,12 @@ const home = await mkdtemp(join(tmpdir(), "podbot-package-"));
 afterAll(() => rm(home, { recursive: true }));
 
 async function run(command: string, ...args: string[]) {
+  return await runWith({}, command, ...args);
+}
+
+async function runWith(env: Readonly<Record<string, string>>, command: string, ...args: string[]) {
   try {
-    const { stdout, stderr } = await promisify(execFile)(command, args, { cwd: home });
+    const { stdout, stderr } = await promisify(execFile)(command, args, { cwd: home, env: { ...process.env, ...env } });
     return { status: 0, stdout, stderr };
   } catch (error) {
     const { code, stdout, stderr } = error as { code: number; stdout: string; stderr: string };
@@ -32,9 +38,12 @@ beforeAll(async () => {
   await writeFile(join(home, "package.json"), JSON.stringify({ private: true, type: "module" }));
   // Dependencies come from node_modules, so that neither network nor cache decides the test.
   const folders = Object.keys(dependencies).map((name) => join(root, "node_modules", name));
-  const packed = await run("npm", "pack", "--silent", "--ignore-scripts", root, ...folders);
-  expect(packed).toMatchObject({ status: 0 });
-  const tarballs = packed.stdout.trim().split("\n");
+  const packed = [
+    await run("npm", "pack", "--silent", root),
+    await run("npm", "pack", "--silent", "--ignore-scripts", ...folders),
+  ];
+  expect(packed).toMatchObject([{ status: 0 }, { status: 0 }]);
+  const tarballs = packed.flatMap(({ stdout }) => stdout.trim().split("\n"));
   const installed = await run("npm", "install", "--offline", "--no-audit", ...tarballs.map((name) => `./${name}`));
   expect(installed).toMatchObject({ status: 0 });
 });
@@ -75,3 +84,65 @@ test("its types serve a strict consumer", async () => {
   const { status, stdout } = await run(join(root, "node_modules/.bin/tsc"), ...args);
   expect({ status, stdout }).toEqual({ status: 0, stdout: "" });
 });
+
+const architectures = [
+  { arch: "x64", machine: 0x3e, emulator: "qemu-x86_64-static" },
+  { arch: "arm64", machine: 0xb7, emulator: "qemu-aarch64-static" },
+];
+
+describe.each(architectures)("its programs for $arch", ({ arch, machine, emulator }) => {
+  const program = (name: string) => join(home, "node_modules/podbot/native/bin", arch, `podbot-${name}`);
+  const emulation = arch === process.arch ? [] : [emulator];
+  const isRunnable = emulation.length === 0 || findOnPath(emulator);
+
+  test.each(["launch", "enter", "shim", "warden", "gate", "peer", "raw"])(
+    "have podbot-%s, which needs nothing else",
+    async (name) => {
+      const elf = await readFile(program(name));
+      expect(elf.subarray(0, 6)).toEqual(Buffer.from("\x7fELF\x02\x01", "latin1"));
+      expect(elf.readUInt16LE(18)).toBe(machine);
+      expect(segmentTypes(elf)).toContain(1); // something to load
+      expect(segmentTypes(elf)).not.toContain(3); // no dynamic linker
+      expect((await stat(program(name))).mode & 0o111).toBe(0o111);
+    },
+  );
+
+  test.skipIf(!isRunnable)("become a command", async () => {
+    const [command = "", ...words] = [...emulation, program("enter"), "2", "--", "echo", "entered"];
+    expect(await run(command, ...words)).toEqual({ status: 0, stdout: "entered\n", stderr: "" });
+  });
+
+  test.skipIf(!isRunnable)("start commands on request", async () => {
+    const keeper = new Keeper(join(home, `${arch}.sock`));
+    await keeper.listen();
+    const [command = "", ...words] = [...emulation, program("warden"), keeper.path];
+    const warden = new Warden(command, words, keeper.token);
+    const outcome = await keeper.run(["sh", "-c", "cat; echo err >&2; exit 7"], { input: "in" });
+    expect(outcome).toMatchObject({ end: [0, 7], output: Buffer.from("in"), errors: Buffer.from("err\n") });
+    const onTerminal = await keeper.run(["stty", "size"], { terminal: [30, 100] });
+    expect(onTerminal).toMatchObject({ end: [0, 0], output: Buffer.from("30 100\r\n") });
+    expect(await warden.end()).toEqual({ status: 143, signal: null, complaints: "" });
+    await keeper.close();
+  });
+});
+
+test("nothing is packed while a program is missing", async () => {
+  const copy = join(home, "copy");
+  const parts = ["package.json", "native"];
+  for (const part of parts) await cp(join(root, part), join(copy, part), { recursive: true });
+  const pack = (env = {}) => runWith(env, "npm", "pack", "--pack-destination", home, copy);
+  expect(await pack()).toMatchObject({ status: 0 });
+  await rm(join(copy, "native/bin"), { recursive: true });
+  const refused = await pack({ OTHER_CC: "/nonexistent/compiler" });
+  expect(refused.status).not.toBe(0);
+  expect(refused.stderr).toContain("/nonexistent/compiler");
+});
+
+function segmentTypes(elf: Buffer): number[] {
+  const [at, size, count] = [Number(elf.readBigUInt64LE(32)), elf.readUInt16LE(54), elf.readUInt16LE(56)];
+  return Array.from({ length: count }, (_, i) => elf.readUInt32LE(at + i * size));
+}
+
+function findOnPath(name: string): boolean {
+  return (process.env["PATH"] ?? "").split(":").some((directory) => existsSync(join(directory, name)));
+}

@@ -1,7 +1,10 @@
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { Layer, LayerName, PartialConfig } from "../../src/config/types.ts";
 import { PolicyError } from "../../src/errors.ts";
-import { collectRules, elsewhereRules, ownRules, presetsOf } from "../../src/keeper/rules.ts";
+import { collectRules, elsewhereRules, ownRules, presetsOf, writableBy } from "../../src/keeper/rules.ts";
 import { choosePresets } from "../../src/policy/presets.ts";
 import { failure } from "../failure.ts";
 
@@ -102,6 +105,15 @@ describe("the rules of presets", () => {
     });
   });
 
+  test("know which directories begin empty, for whom, and what is copied there", () => {
+    const rules = collectRules([], choosePresets(["!@all", "@agents"]), "host", from);
+    const rule = (written: string) => rules.find((each) => each.written === written);
+    expect(rule("~/.codex")).toMatchObject({ pattern: "/home/u/.codex", fresh: { program: "codex", covers: true } });
+    expect(rule("~/.claude")?.fresh).toEqual({ program: "claude" });
+    expect(rule("~/.codex/config.toml")).toMatchObject({ access: "ro", copied: true });
+    expect(rule("~/.codex/hooks.json")).not.toHaveProperty("copied");
+  });
+
   test("say which of them only protect", () => {
     const rules = collectRules([], choosePresets(["!@all", "@base", "@lint/ts"]), "host", from);
     expect(rules.find(({ written }) => written === "tsconfig.json")).toMatchObject({ access: "ro", guard: true });
@@ -200,5 +212,44 @@ describe("Podbot's own rules", () => {
       ["/home/u/.local/state/podbot", { kind: "directory" }],
       ["/home/u/.local/state/podbot/held", { kind: "directory" }],
     ]);
+  });
+});
+
+describe("before anything is planned, an agent may write", () => {
+  const layers = [
+    layer("global", { rw: ["~/shared", "~/many/a*/x"] }),
+    layer("flag", { rw: ["/data"], ro: ["/data/x"] }),
+  ];
+  const isWritable = writableBy(layers, "host", from, ["/state/kept"]);
+
+  test.each([
+    ["/home/u/project", "/home/u/project/x", "/home/u/shared/pip.conf", "/data", "/data/x/y", "/state/kept/npm/x"],
+    // Whatever a pattern could come to match.
+    ["/home/u/many/b", "/home/u/many/abc/x/y"],
+  ])("what the workspace, the configuration and the caller name: %s", (...paths) => {
+    for (const path of paths) expect(isWritable(path), path).toBe(true);
+  });
+
+  test.each(["/home/u/.npmrc", "/home/u/sharedness", "/home/u/.cargo/registry/index/x", "/", "/etc/apt", "/dat"])(
+    "and not %s",
+    (path) => {
+      expect(isWritable(path)).toBe(false);
+    },
+  );
+
+  test("and where a link that they name leads to", () => {
+    const root = realpathSync(mkdtempSync(join(tmpdir(), "podbot-rules-")));
+    try {
+      mkdirSync(join(root, "real"));
+      symlinkSync("real", join(root, "link"));
+      const writable = writableBy([layer("flag", { rw: [join(root, "link")] })], "host", from, []);
+      expect([join(root, "real/x"), join(root, "link/x"), join(root, "other")].map(writable)).toEqual([
+        true,
+        true,
+        false,
+      ]);
+    } finally {
+      rmSync(root, { recursive: true });
+    }
   });
 });

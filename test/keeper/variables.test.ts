@@ -2,8 +2,9 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
+import { agents } from "../../src/agents/table.ts";
 import { defaultLayer, mergeLayers } from "../../src/config/merge.ts";
-import type { Config, PartialConfig } from "../../src/config/types.ts";
+import type { AgentKind, Config, PartialConfig } from "../../src/config/types.ts";
 import { ConfigError } from "../../src/errors.ts";
 import { chooseVariables, resolveVariables, type VariableContext } from "../../src/keeper/variables.ts";
 import { failure } from "../failure.ts";
@@ -18,7 +19,15 @@ function configOf(value: PartialConfig): Config {
 
 /** References to variables, in short. */
 function chosen(value: PartialConfig, context: Partial<VariableContext> = {}): Readonly<Record<string, unknown>> {
-  const variables = chooseVariables(configOf(value), { env: {}, uid: 1000, nesting: false, docker: false, ...context });
+  const variables = chooseVariables(configOf(value), {
+    env: {},
+    uid: 1000,
+    nesting: false,
+    docker: false,
+    session: false,
+    image: null,
+    ...context,
+  });
   return Object.fromEntries(variables.map(({ name, ...reference }) => [name, reference]));
 }
 
@@ -28,7 +37,14 @@ function resolved(
   env: Readonly<Record<string, string | undefined>>,
 ): Readonly<Record<string, string>> {
   const config = configOf(value);
-  const variables = chooseVariables(config, { env, uid: 1000, nesting: false, docker: false });
+  const variables = chooseVariables(config, {
+    env,
+    uid: 1000,
+    nesting: false,
+    docker: false,
+    session: false,
+    image: null,
+  });
   return resolveVariables(planFor([], {}, { request: { variables } }), config, env);
 }
 
@@ -74,6 +90,71 @@ describe("the variables inside", () => {
   test("tell agents that root is harmless here, if it is root", () => {
     expect(chosen({}, { uid: 0 })["IS_SANDBOX"]).toEqual({ from: "plan", value: "1" });
     expect(chosen({}, { uid: 1000 })["IS_SANDBOX"]).toBeUndefined();
+  });
+
+  test("keep a known agent quiet and tell it to ask nothing, in a session only and behind both walls", () => {
+    const goose: PartialConfig = { agent: { kind: "goose" } };
+    const told = { GOOSE_MODE: "auto", GOOSE_DISABLE_KEYRING: "1", GOOSE_TELEMETRY_OFF: "1" };
+    const expected = Object.fromEntries(Object.entries(told).map(([name, value]) => [name, { from: "plan", value }]));
+    expect(chosen(goose, { session: true })).toMatchObject(expected);
+    expect(chosen(goose, { session: true, image: { uid: 0, home: "/root" } })).toMatchObject(expected);
+    for (const name of Object.keys(told)) expect(chosen(goose)).not.toHaveProperty(name);
+    const custom: PartialConfig = { agent: { kind: "custom", command: "goose" } };
+    for (const name of Object.keys(told)) expect(chosen(custom, { session: true })).not.toHaveProperty(name);
+  });
+
+  test.each<[string, PartialConfig]>([
+    ["the owner wants its questions", { agent: { kind: "goose", permissive: false } }],
+    ["somebody speaks a protocol with it", { agent: { kind: "goose", mode: "acp" } }],
+  ])("leave an agent its questions where %s", (_, config) => {
+    const variables = chosen(config, { session: true });
+    expect(variables).not.toHaveProperty("GOOSE_MODE");
+    expect(variables).toHaveProperty("GOOSE_TELEMETRY_OFF");
+  });
+
+  test("of an agent are the owner's where he passes or sets them, and where he has none they are its own", () => {
+    const env = { GOOSE_MODE: "approve", GOOSE_TELEMETRY_OFF: "0" };
+    const context = { env, session: true };
+    const allowed = chosen({ agent: { kind: "goose", env_allowlist: ["GOOSE_MODE"] } }, context);
+    expect(allowed).toMatchObject({
+      GOOSE_MODE: { from: "caller" },
+      GOOSE_TELEMETRY_OFF: { from: "plan", value: "1" },
+    });
+    const passed = chosen({ agent: { kind: "goose" }, environment: { pass: ["GOOSE_*"] } }, context);
+    expect(passed).toMatchObject({ GOOSE_MODE: { from: "caller" }, GOOSE_TELEMETRY_OFF: { from: "caller" } });
+    const set = chosen({ agent: { kind: "goose" }, environment: { set: { GOOSE_MODE: "chat" } } }, context);
+    expect(set["GOOSE_MODE"]).toEqual({ from: "owner", layer: "environment.set" });
+    const absent = chosen({ agent: { kind: "goose", env_allowlist: ["GOOSE_MODE"] } }, { session: true });
+    expect(absent["GOOSE_MODE"]).toEqual({ from: "plan", value: "auto" });
+  });
+
+  test("never hold an agent's keys unless the owner lists them", () => {
+    for (const { name, keys } of agents) {
+      const env = Object.fromEntries(keys.map((key) => [key, "secret"]));
+      const kind = name as AgentKind;
+      expect(Object.keys(chosen({ agent: { kind } }, { env, session: true }))).not.toEqual(
+        expect.arrayContaining([keys[0]]),
+      );
+      const listed = chosen({ agent: { kind, env_allowlist: keys } }, { env, session: true });
+      for (const key of keys) expect(listed[key]).toEqual({ from: "caller" });
+    }
+  });
+
+  test("are, in an image, those that say nothing of the host's files, with the image's own home and user", () => {
+    const env = { LANG: "C", HOME: "/home/u", PATH: "/usr/bin", SSL_CERT_FILE: "/etc/x", SHELL: "/bin/zsh", FOO: "1" };
+    const image = { uid: 0, home: "/root" };
+    expect(chosen({ environment: { pass: ["FOO"] } }, { env, image })).toEqual({
+      FOO: { from: "caller" },
+      HOME: { from: "plan", value: "/root" },
+      IS_SANDBOX: { from: "plan", value: "1" },
+      LANG: { from: "caller" },
+      USER: { from: "plan", value: "root" },
+    });
+    expect(chosen({}, { env, uid: 0, image: { uid: 1000, home: "/home/podbot" } })).toEqual({
+      HOME: { from: "plan", value: "/home/podbot" },
+      LANG: { from: "caller" },
+      USER: { from: "plan", value: "podbot" },
+    });
   });
 
   test("name the engine only where its socket is handed in", () => {

@@ -1,8 +1,10 @@
-import { type SpawnSyncReturns, spawnSync } from "node:child_process";
+import { type SpawnSyncReturns, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, closeSync, mkdirSync, openSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { buildPrograms, environment, makeScratch, ordinary, sanitized } from "./programs.ts";
 import { answerEnosys } from "./seccomp.ts";
@@ -136,6 +138,11 @@ describe.each([ordinary, sanitized])("podbot-enter, $build build", ({ build, ent
     [["--isolate", "--isolate", "4", "--", "ls"]],
     [["--isolate"]],
     [["--isolate-abstract"]],
+    [["--doors"]],
+    [["--doors", "5"]],
+    [["--doors", "x", "4", "--", "ls"]],
+    [["--doors", "5", "--doors", "5", "4", "--", "ls"]],
+    [["--doors", "5", "--isolate", "4", "--", "ls"]],
   ])("refuses the arguments %j", (words) => {
     const run = enter(program, words);
     expect(run.status).toBe(125);
@@ -145,6 +152,34 @@ describe.each([ordinary, sanitized])("podbot-enter, $build build", ({ build, ent
   it("refuses a stderr that is not open", () => {
     const run = enter(program, ["9", "--", "echo", "ran"]);
     expect(run).toMatchObject({ status: 125, stdout: "", complaints: "podbot-enter: STDERR_FD is not open\n" });
+  });
+
+  it("begins when it is told that the box has its doors", async () => {
+    const words = ["--isolate", "--doors", "5", "4", "--", "ls", "/proc/self/fd"];
+    const child = spawn(program, words, {
+      env: environment,
+      stdio: ["ignore", "pipe", "pipe", "ignore", "pipe", "pipe"],
+    });
+    let said = "";
+    child.stderr?.on("data", (bytes) => {
+      said += String(bytes);
+    });
+    const doors = (child.stdio as readonly unknown[])[5] as NodeJS.WritableStream;
+    await sleep(50);
+    expect(said).toBe("");
+    doors.write("\0");
+    expect(await text(child.stdout as NodeJS.ReadableStream)).toBe("0\n1\n2\n3\n");
+    expect(said).toBe(ready);
+  });
+
+  it.each([
+    ["closed", "exec 5</dev/null"],
+    ["not there", "exec 5<&-"],
+    ["one that cannot be read", "exec 5>/dev/null"],
+  ])("begins nothing in a box whose doors are %s", (_, redirect) => {
+    const words = ["-c", `${redirect}; exec "$0" --doors 5 2 -- echo ran`, program];
+    const run = spawnSync("sh", words, { encoding: "utf8", env: environment });
+    expect([run.status, run.stdout, run.stderr]).toEqual([125, "", "podbot-enter: the box has no doors\n"]);
   });
 
   it("keeps the command from abstract sockets outside, if asked to", async ({ skip }) => {

@@ -313,8 +313,8 @@ function lister(): string {
   return standIn("lister", "exec ls -l /proc/self/fd");
 }
 
-/** With two pins and one blob. Number 3 is the lister's own. */
-const promised = ["0 null", "1 pipe", "2 pipe", "3 fd", "4 pipe", "5 /", "6 /etc", "7 memfd", "8 memfd"];
+/** With two pins and one blob. Number 9 is the lister's own. */
+const promised = ["0 null", "1 pipe", "2 pipe", "3 pidfd", "4 pipe", "5 /", "6 /etc", "7 memfd", "8 memfd", "9 fd"];
 
 function listing(run: SpawnSyncReturns<string>): string[] {
   return [...run.stdout.matchAll(/ (\d+) -> (\S+)/g)]
@@ -325,6 +325,7 @@ function listing(run: SpawnSyncReturns<string>): string[] {
 function describeTarget(target: string): string {
   if (/^(pipe|socket):/.test(target)) return "pipe";
   if (target.startsWith("/memfd:")) return "memfd";
+  if (/\[pidfd\]|^pidfd:/.test(target)) return "pidfd";
   return target.replace("/dev/null", "null").replace(/^\/proc\/.*\/fd$/, "fd");
 }
 

@@ -11,7 +11,14 @@ export interface Programs {
   readonly launch: string;
   readonly enter: string;
   readonly shim: string;
+  readonly warden: string;
+  readonly gate: string;
+  readonly reclaim: string;
+  readonly peer: string;
 }
+
+/** What `unshare` needs besides where it is not root who asks. */
+export const asRoot: readonly string[] = process.getuid?.() === 0 ? [] : ["--user", "--map-root-user"];
 
 export function buildPrograms(): void {
   execFileSync("flock", [join(native, "Makefile"), "make", "-s", "-C", native, "all", "sanitized"]);
@@ -28,17 +35,19 @@ export const environment: Readonly<Record<string, string>> = {
   UBSAN_OPTIONS: "exitcode=99",
 };
 
-/** Compiles a program that only the tests need. */
-export function compile(source: string, output: string): void {
+/** Compiles a program that only the tests need, with sources of the native programs where it tests one alone. */
+export function compile(source: string, output: string, ...more: string[]): void {
   execFileSync("cc", [
     "-std=c11",
     "-O1",
     "-Wall",
     "-Wextra",
     "-Werror",
+    ...(more.length === 0 ? [] : ["-fsanitize=address,undefined", "-fno-sanitize-recover=all", `-I${native}`]),
     "-o",
     output,
     join(import.meta.dirname, source),
+    ...more.map((name) => join(native, name)),
   ]);
 }
 
@@ -60,5 +69,14 @@ export function makeRandom(seed: number): (below: number) => number {
 
 function programsIn(build: Programs["build"], directory: string): Programs {
   const at = (name: string) => join(native, "bin", directory, `podbot-${name}`);
-  return { build, launch: at("launch"), enter: at("enter"), shim: at("shim") };
+  return {
+    build,
+    launch: at("launch"),
+    enter: at("enter"),
+    shim: at("shim"),
+    warden: at("warden"),
+    gate: at("gate"),
+    reclaim: at("reclaim"),
+    peer: at("peer"),
+  };
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { decisionFor, isGranted } from "../../src/plan/access.ts";
+import { decisionFor, isGranted, isWritableInside } from "../../src/plan/access.ts";
 import { cwd, planFor, presetRules, said } from "./ordinary.ts";
 
 const plan = planFor([...presetRules("!@all", "@base"), said("flag", "ro src/a"), said("flag", "exclude ~/data")], {
@@ -43,5 +43,19 @@ describe("a path is granted for writing", () => {
     ["/usr/bin", false],
   ])("%s: %s, Podbot's own protection left aside", (path, expected) => {
     expect(isGranted(guarded, path)).toBe(expected);
+  });
+
+  test("or is what lies there under another name", () => {
+    const kept = "/home/u/.local/state/podbot/kept";
+    const caches = planFor(presetRules("!@all", "@base", "@caches"), { "/home/u/.npm": "directory" });
+    const sources = caches.operations.flatMap((one) =>
+      one.kind === "bind" && one.access === "rw" ? [one.source] : [],
+    );
+    const own = sources.find((source) => source.startsWith(kept)) as string;
+    expect(isGranted(caches, `${own}/x`)).toBe(false);
+    expect(isWritableInside(caches, `${own}/x`)).toBe(true);
+    expect(isWritableInside(caches, `${cwd}/x`)).toBe(true);
+    expect(isWritableInside(caches, "/home/u/notes")).toBe(false);
+    expect(isWritableInside(caches, "/tmp/x")).toBe(false);
   });
 });

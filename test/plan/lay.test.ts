@@ -241,6 +241,96 @@ describe("a protected path in a writable directory", () => {
   });
 });
 
+describe("a directory that begins empty and is gone afterwards", () => {
+  const fresh = said("default", "rw ~/.agent/data", { fresh: { program: "agent" } });
+  const covering = said("default", "rw ~/.agent/data", { fresh: { program: "agent", covers: true } });
+  const readable = said("default", "ro ~");
+  const run = { request: { command: ["/opt/bin/agent", "-p"] as const } };
+
+  test("takes the place of the host's where it is told to, whatever is run, and shows of it what rules name", () => {
+    const tree: Tree = {
+      "/home/u/.agent/data/state.db": "file",
+      "/home/u/.agent/data/settings": "file",
+      "/home/u/.agent/data/log": "directory",
+    };
+    const named = [said("default", "ro ~/.agent/data/settings"), said("default", "rw ~/.agent/data/log")];
+    const plan = planFor([readable, covering, ...named], tree);
+    expect(ground(plan).slice(5)).toEqual([
+      "tmpfs /home/u/.agent/data",
+      "rw /home/u/.agent/data/log",
+      "ro /home/u/.agent/data/settings",
+    ]);
+    expect(plan.operations.find(({ target }) => target === "/home/u/.agent/data")).toMatchObject({ mode: 0o700 });
+    expect(seals(plan)).not.toContain("/home/u/.agent/data");
+    expect(accessInside(plan, "/home/u/.agent/data/state.db")).toBe("exclude");
+    expect(plan.kept).toEqual([]);
+  });
+
+  test("leaves the host's as it is where it is only for a missing one", () => {
+    const plan = planFor([readable, fresh], { "/home/u/.agent/data/file": "file" }, run);
+    expect(ground(plan).slice(5)).toEqual([]);
+    expect(accessInside(plan, "/home/u/.agent/data/file")).toBe("ro");
+  });
+
+  test("is made for its program where the host has none, with all that is above it", () => {
+    const tree: Tree = { "/home/u/.bashrc": "file" };
+    expect(ground(planFor([readable, fresh], tree, run)).slice(5)).toEqual([
+      "tmpfs /home/u",
+      "ro /home/u/.bashrc",
+      "ro /home/u/project",
+      "tmpfs /home/u/.agent/data",
+    ]);
+    for (const rule of [fresh, covering]) expect(ground(planFor([readable, rule], tree)).slice(5)).toEqual([]);
+  });
+
+  test("finds room beside another, whose directory is built anew within one that is, too", () => {
+    const tree: Tree = { "/home/u/.a/kept": "file" };
+    const shallow = said("default", "rw ~/.a/b", { fresh: { program: "agent" } });
+    const deep = said("default", "rw ~/.c/d/e", { fresh: { program: "agent" } });
+    expect(ground(planFor([readable, deep, shallow], tree, run)).slice(5)).toEqual([
+      "tmpfs /home/u",
+      "ro /home/u/project",
+      "tmpfs /home/u/.a",
+      "ro /home/u/.a/kept",
+      "tmpfs /home/u/.a/b",
+      "tmpfs /home/u/.c/d/e",
+    ]);
+  });
+
+  test("opens nothing of the host's, and so may lie in what Podbot protects for itself", () => {
+    const held = said("podbot", "ro ~/.agent/podbot", { guard: true, placeholder: { kind: "directory" } });
+    expect(ground(planFor([readable, held, fresh], {}, run))).toContain("tmpfs /home/u/.agent/data");
+  });
+
+  test("is left out where the directory around it is writable", () => {
+    const plan = planFor([said("flag", "rw ~/.agent"), covering], { "/home/u/.agent/data/file": "file" });
+    expect(accessInside(plan, "/home/u/.agent/data/file")).toBe("rw");
+  });
+
+  test("has copies of files in it, which are mounted read-only where it is left out", () => {
+    const tree: Tree = { "/home/u/.agent/data/settings": "file" };
+    const copied = said("default", "ro ~/.agent/data/settings", { copied: true });
+    const plan = planFor([readable, covering, copied], tree);
+    expect(plan.operations.find(({ target }) => target === "/home/u/.agent/data/settings")).toEqual({
+      kind: "copy",
+      source: "/home/u/.agent/data/settings",
+      target: "/home/u/.agent/data/settings",
+      identity: expect.any(String),
+      why: "ro ~/.agent/data/settings (default, default)",
+    });
+    const opened = planFor([said("flag", "rw ~/.agent"), covering, copied], tree);
+    expect(accessInside(opened, "/home/u/.agent/data/settings")).toBe("ro");
+    const unseen = planFor(
+      [readable, covering, copied],
+      {},
+      {
+        survey: { matches: { "/home/u/.agent/data": ["/home/u/.agent/data"], [copied.pattern]: [copied.pattern] } },
+      },
+    );
+    expect(unseen.operations.find(({ kind }) => kind === "copy")).toMatchObject({ identity: null });
+  });
+});
+
 describe("a directory of the sandbox's own", () => {
   const caches = presetRules("!@all", "@base", "@caches");
 

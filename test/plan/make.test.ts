@@ -1,7 +1,17 @@
 import { describe, expect, test } from "vitest";
 import { makePlan } from "../../src/plan/make.ts";
 import type { Operation, Plan } from "../../src/plan/plan.ts";
-import { ordinaryRequest, ordinaryTree, planFor, presetRules } from "./ordinary.ts";
+import type { Variable } from "../../src/plan/request.ts";
+import {
+  allowlist,
+  openNetwork,
+  ordinaryRequest,
+  ordinaryTree,
+  planFor,
+  planInImage,
+  presetRules,
+  said,
+} from "./ordinary.ts";
 import { identityOf, surveyOf } from "./tree.ts";
 
 describe("a plan", () => {
@@ -11,11 +21,17 @@ describe("a plan", () => {
     expect(planFor([])).toEqual({
       version: 1,
       wall: "bubblewrap",
+      session: false,
       root: "host",
+      container: null,
+      limits: { mode: "best-effort", memoryMb: null, cpus: null, pids: null, ulimits: [] },
+      workspace: "mounted",
+      clone: null,
       cwd: "/home/u/project",
+      directory: "/home/u/project",
       home: "/home/u",
       command: ["make", "test"],
-      network: { mode: "none", origin: "default" },
+      network: { mode: "none", origin: "default", policy: null, ports: [] },
       nesting: false,
       graceMs: 10_000,
       acceptedGaps: [],
@@ -86,7 +102,7 @@ describe("a plan", () => {
   test("takes over what was asked for", () => {
     const asked = {
       command: ["sh", "-c", "true"],
-      network: { mode: "open", origin: "--network, flag" },
+      network: openNetwork,
       nesting: true,
       graceMs: 1,
       acceptedGaps: ["abstract-sockets"],
@@ -126,8 +142,25 @@ function thawed(value: unknown, at = "plan"): readonly string[] {
 }
 
 describe("Podbot's own corner", () => {
+  test("has the warden and the way out to its keeper, in a session", () => {
+    const why = "Podbot's own corner";
+    const targets = (session: boolean) => planFor([], {}, { request: { session } }).operations;
+    expect(targets(false).filter(({ target }) => /warden|\/in$/.test(target))).toEqual([]);
+    expect(targets(true).filter(({ target }) => /warden|\/in$/.test(target))).toEqual([
+      {
+        kind: "bind",
+        source: "/opt/podbot/warden",
+        target: "/run/podbot/warden",
+        access: "ro",
+        identity: identityOf("/opt/podbot/warden"),
+        why,
+      },
+      { kind: "inlet", target: "/run/podbot/in", why: "the warden dials out through here" },
+    ]);
+  });
+
   test("is known by a sign that says what surrounds it", () => {
-    const request = { root: "minimal", network: { mode: "open", origin: "x" } } as const;
+    const request = { root: "minimal", network: openNetwork } as const;
     const sign = planFor([], {}, { request }).operations.find(({ target }) => target === "/run/podbot/sandbox.json");
     expect(sign?.kind === "file" && JSON.parse(sign.content)).toEqual({
       inside: true,
@@ -141,7 +174,7 @@ describe("Podbot's own corner", () => {
 describe("what is handed in", () => {
   test("is the file of the resolver, where that lies in a private place", () => {
     const resolver = "/run/systemd/resolve/stub-resolv.conf";
-    const plan = planFor([], { [resolver]: "file" }, { survey: { resolver } });
+    const plan = planFor([], { [resolver]: "file" }, { request: { network: openNetwork }, survey: { resolver } });
     expect(plan.operations).toContainEqual({
       kind: "bind",
       source: resolver,
@@ -168,7 +201,8 @@ describe("what is handed in", () => {
 
   test("comes after the private places, which would cover it", () => {
     const resolver = "/run/resolv.conf";
-    const { operations } = planFor([], { [resolver]: "file" }, { survey: { resolver } });
+    const request = { network: openNetwork };
+    const { operations } = planFor([], { [resolver]: "file" }, { request, survey: { resolver } });
     const targets = operations.map(({ target }) => target);
     expect(targets.indexOf(resolver)).toBeGreaterThan(targets.indexOf("/run"));
   });
@@ -182,13 +216,92 @@ describe("what is handed in", () => {
   });
 
   test("has nothing to be compared with where the survey did not look at it", () => {
-    const [resolver, dockerSocket] = ["/run/resolv.conf", "/run/docker.sock"];
-    const survey = { resolver, matches: { [dockerSocket]: [dockerSocket] } };
+    const dockerSocket = "/run/docker.sock";
+    const survey = { matches: { [dockerSocket]: [dockerSocket] } };
     const { operations } = planFor([], {}, { request: { dockerSocket }, survey });
-    const handed = operations.filter(({ target }) => target === resolver || target === dockerSocket);
-    expect(handed).toMatchObject([
-      { target: resolver, identity: null },
-      { target: dockerSocket, identity: null },
+    const handed = operations.filter(({ target }) => target === dockerSocket);
+    expect(handed).toMatchObject([{ target: dockerSocket, identity: null }]);
+  });
+
+  test.each([
+    ["is there already", "/etc/resolv.conf", { "/etc/resolv.conf": "file" } as const, openNetwork],
+    ["leads nowhere", "/run/resolv.conf", {}, openNetwork],
+    ["serves nobody", "/run/resolv.conf", { "/run/resolv.conf": "file" } as const, ordinaryRequest().network],
+  ])("is no file of a resolver that %s", (_, resolver, tree, network) => {
+    const { operations } = planFor([], tree, { request: { network }, survey: { resolver } });
+    expect(operations.filter(({ target }) => target === resolver)).toEqual([]);
+  });
+});
+
+describe("behind a gateway", () => {
+  const trusted = (plan: Plan) => plan.operations.flatMap(({ kind, target }) => (kind === "trust" ? [target] : []));
+  const corner = ["bundle.pem", "authority.pem"].map((name) => `/run/podbot/trust/${name}`);
+  const request = { network: allowlist };
+
+  test("the plan holds what may be reached, as data of its own", () => {
+    const plan = planFor([], {}, { request });
+    expect(plan.network).toEqual(allowlist);
+    expect(plan.network.policy).not.toBe(allowlist.policy);
+    expect(Object.isFrozen(plan.network.policy?.rules[0])).toBe(true);
+  });
+
+  test("the session's authority is made known in Podbot's corner, before that is closed", () => {
+    const { operations } = planFor([], {}, { request });
+    const targets = operations.map(({ target }) => target);
+    for (const place of corner) {
+      expect(targets.indexOf(place)).toBeGreaterThan(targets.indexOf("/run/podbot/trust"));
+      const closed = operations.findIndex(({ kind, target }) => kind === "seal" && target === "/run/podbot");
+      expect(closed).toBeGreaterThan(targets.indexOf(place));
+    }
+    expect(trusted(planFor([]))).toEqual([]);
+  });
+
+  test("and where the host keeps what everybody trusts, once for each file and only where it is seen", () => {
+    const [debian, fedora] = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt"];
+    expect(trusted(planFor([], { [debian]: "file" }, { request }))).toEqual([...corner, debian]);
+    const linked = { [debian]: "file", [fedora]: `-> ${debian}`, "/etc/ssl/cert.pem": `-> ${debian}` } as const;
+    expect(trusted(planFor([], linked, { request }))).toEqual([...corner, debian]);
+    const hidden = [said("flag", "exclude /etc/ssl")];
+    expect(trusted(planFor(hidden, { [debian]: "file" }, { request }))).toEqual(corner);
+    const { matches: _, ...survey } = surveyOf(ordinaryTree, ordinaryRequest());
+    expect(trusted(makePlan(ordinaryRequest(request), { ...survey, matches: {} }))).toEqual(corner);
+  });
+
+  test("behind another gateway, nothing is laid over what that one has laid: nothing could be", () => {
+    const tree = { "/etc/ssl/certs/ca-certificates.crt": "file", "/etc/resolv.conf": "file" } as const;
+    const survey = { resolver: "/etc/resolv.conf" };
+    const over = (behindGateway: boolean) =>
+      planFor([], tree, { request: { ...request, behindGateway }, survey }).operations.filter(({ target }) =>
+        Object.hasOwn(tree, target),
+      );
+    expect(over(true)).toEqual([]);
+    expect(over(false)).toHaveLength(2);
+  });
+
+  test("as Java reads it, where Java is told of it", () => {
+    const java: Variable = { name: "JAVA_TOOL_OPTIONS", from: "plan", value: "-D…" };
+    const variables = (variable: Variable) => ({ request: { ...request, variables: [variable] } });
+    expect(trusted(planFor([], {}, variables(java)))).toEqual([...corner, "/run/podbot/trust/truststore.jks"]);
+    expect(trusted(planFor([], {}, variables({ name: "JAVA_TOOL_OPTIONS", from: "caller" })))).toEqual(corner);
+  });
+
+  test("in a container, in Podbot's corner alone", () => {
+    const tree = { "/etc/ssl/certs/ca-certificates.crt": "file" } as const;
+    expect(trusted(planInImage([], tree, { request }))).toEqual(corner);
+    expect(trusted(planInImage([]))).toEqual([]);
+  });
+
+  test.each(["/etc/resolv.conf", "/run/systemd/resolve/stub-resolv.conf"])("names are asked of it, in %s", (place) => {
+    const plan = planFor([], { [place]: "file" }, { request, survey: { resolver: place } });
+    expect(plan.operations.filter(({ target }) => target === place)).toEqual([
+      {
+        kind: "file",
+        target: place,
+        content: "nameserver 198.18.0.1\noptions timeout:2 attempts:2\n",
+        mode: 0o444,
+        over: true,
+        why: "names are answered by the gateway",
+      },
     ]);
   });
 });

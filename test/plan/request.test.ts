@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { kernelSwitches, questions } from "../../src/plan/request.ts";
-import { cwd, home, ordinaryRequest, presetRules, said } from "./ordinary.ts";
+import { certificateBundles, kernelSwitches, questions } from "../../src/plan/request.ts";
+import { allowlist, cwd, home, openNetwork, ordinaryRequest, presetRules, said } from "./ordinary.ts";
 
 describe("the questions of a request", () => {
   test("are where it stands, what its rules name, and what the wall itself mounts", () => {
@@ -43,7 +43,15 @@ describe("the questions of a request", () => {
   });
 
   test("include how names are resolved where there is a network", () => {
-    expect(questions(ordinaryRequest({ network: { mode: "open", origin: "--network" } })).network).toBe(true);
+    expect(questions(ordinaryRequest({ network: openNetwork })).network).toBe(true);
+    expect(questions(ordinaryRequest({ network: allowlist })).network).toBe(true);
+  });
+
+  test("include whom everybody trusts, where a gateway must be trusted too", () => {
+    const asked = (network: typeof allowlist) =>
+      questions(ordinaryRequest({ network })).rules.map((rule) => rule.pattern);
+    expect(asked(allowlist)).toEqual(expect.arrayContaining([...certificateBundles]));
+    expect(asked(openNetwork)).not.toContain(certificateBundles[0]);
   });
 
   test("include mount points that may be missing, which an empty root has not", () => {
@@ -51,6 +59,13 @@ describe("the questions of a request", () => {
     const points = ["/home/u/.cache", "/home/u/.npm"];
     expect(questions(ordinaryRequest({ rules })).mountPoints.slice(0, 2)).toEqual(points);
     expect(questions(ordinaryRequest({ rules, root: "minimal" }))).toMatchObject({ mountPoints: [], emptyRoot: true });
+  });
+
+  test("include those that only one program needs, for that program", () => {
+    const rules = [said("default", "rw ~/.agent", { fresh: { program: "agent" } })];
+    expect(questions(ordinaryRequest({ rules })).mountPoints).toEqual([]);
+    const command = ["/opt/bin/agent"] as const;
+    expect(questions(ordinaryRequest({ rules, command })).mountPoints).toEqual(["/home/u/.agent"]);
   });
 
   test("take no directory for a mount point that is not the sandbox's own", () => {

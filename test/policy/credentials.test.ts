@@ -26,7 +26,7 @@ describe("credential stores", () => {
     [".netrc", "curl, git and others"],
     [".npmrc", "npm"],
     [".pypirc", "PyPI"],
-    [".cargo/credentials.toml", "crates.io"],
+    [".cargo/credentials.toml", "cargo"],
     [".docker", "registries"],
     [".pgpass", "PostgreSQL"],
     [".mozilla", "a browser"],

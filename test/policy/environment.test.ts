@@ -1,17 +1,24 @@
 import { describe, expect, test } from "vitest";
-import { passedByDefault, passes } from "../../src/policy/environment.ts";
+import { passedByDefault, passedIntoImages, passes } from "../../src/policy/environment.ts";
 
 describe("the variables that pass by default", () => {
   test("are these", () => {
     expect(passedByDefault).toEqual([
-      ...["HOME", "USER", "LOGNAME", "SHELL", "PATH", "LANG", "LANGUAGE", "LC_*", "TZ"],
-      ...["TERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "COLORTERM", "COLUMNS", "LINES"],
-      ...["NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "EDITOR", "VISUAL", "PAGER", "CI"],
+      ...passedIntoImages,
+      ...["HOME", "USER", "LOGNAME", "SHELL", "PATH"],
       ...["SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE"],
       ...["GIT_SSL_CAINFO", "PIP_CERT", "AWS_CA_BUNDLE"],
       ...["XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"],
       ...["CARGO_HOME", "RUSTUP_HOME", "GOPATH", "GOROOT", "GOFLAGS", "JAVA_HOME", "NVM_DIR", "PNPM_HOME"],
-      ...["BUN_INSTALL", "PYENV_ROOT", "VIRTUAL_ENV", "CONDA_PREFIX", "NODE_ENV"],
+      ...["BUN_INSTALL", "PYENV_ROOT", "VIRTUAL_ENV", "CONDA_PREFIX"],
+    ]);
+  });
+
+  test("are fewer in an image, which has a home, programs and certificates of its own", () => {
+    expect(passedIntoImages).toEqual([
+      ...["LANG", "LANGUAGE", "LC_*", "TZ"],
+      ...["TERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION", "COLORTERM", "COLUMNS", "LINES"],
+      ...["NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "EDITOR", "VISUAL", "PAGER", "CI", "NODE_ENV"],
       ...["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"],
     ]);
   });

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { agents } from "../../src/agents/table.ts";
 import { PolicyError } from "../../src/errors.ts";
 import { credentialStores, machineSecrets } from "../../src/policy/credentials.ts";
 import { isGlob } from "../../src/policy/glob.ts";
@@ -10,11 +11,17 @@ const names = ["@base", "@caches", "@agents", "@git", "@git-strict", "@lint/ts",
 const all = names.filter((name) => name !== "@git-strict");
 const chosen = (...toggles: readonly string[]) => choosePresets(toggles).map(({ name }) => name);
 
-/** `access path`, `guard path` where a rule never grants, `own path name` where the sandbox has its own directory. */
+/**
+ * `access path`, `guard path` where a rule never grants, `own path name` where the sandbox has its own directory,
+ * `fresh path program` where it begins empty if the host has none and `fresh! path program` in any case, `copy path`
+ * where the file is a copy there.
+ */
 function lines(name: string): readonly string[] {
   const preset = presets.find((candidate) => candidate.name === name);
-  return (preset?.entries ?? []).map(({ access, path, own, guard }) => {
-    if (guard) expect(access).toBe("ro");
+  return (preset?.entries ?? []).map(({ access, path, own, fresh, copied, guard }) => {
+    if (guard || copied) expect(access).toBe("ro");
+    if (copied) return `copy ${path}`;
+    if (fresh) return `fresh${fresh.covers ? "!" : ""} ${path} ${fresh.program}`;
     return own === undefined ? `${guard ? "guard" : access} ${path}` : `own ${path} ${own}`;
   });
 }
@@ -50,6 +57,17 @@ describe("the presets", () => {
 
   test("@agents: what agents write at every turn is writable, what they obey is not", () => {
     expect(lines("@agents")).toEqual([
+      "fresh! ~/.codex codex",
+      "fresh! ~/.local/share/opencode opencode",
+      "fresh! ~/.local/state/opencode opencode",
+      "fresh! ~/.local/share/goose goose",
+      "fresh! ~/.local/state/goose goose",
+      "fresh! ~/.gemini/tmp gemini",
+      "fresh! ~/.gemini/history gemini",
+      "fresh! ~/.qwen/tmp qwen",
+      "fresh ~/.claude claude",
+      "fresh ~/.config/opencode opencode",
+      "fresh ~/.config/goose goose",
       "rw ~/.claude/projects",
       "rw ~/.claude/todos",
       "rw ~/.claude/tasks",
@@ -63,20 +81,31 @@ describe("the presets", () => {
       "rw ~/.codex/sessions",
       "rw ~/.codex/archived_sessions",
       "rw ~/.codex/log",
-      "rw ~/.codex/tmp",
       "rw ~/.codex/history.jsonl",
       "rw ~/.codex/auth.json",
-      "rw ~/.codex/version.json",
       "rw ~/.pi/agent/sessions",
-      "rw ~/.gemini/tmp",
-      "rw ~/.gemini/history",
-      "rw ~/.local/share/opencode/auth.json",
-      "rw ~/.local/share/opencode/log",
-      "rw ~/.local/share/opencode/snapshot",
-      "rw ~/.local/share/opencode/storage",
       "rw ~/.local/share/goose/sessions",
       "rw ~/.local/state/goose/logs",
-      "rw ~/.qwen/tmp",
+      "copy ~/.codex/config.toml",
+      "copy ~/.local/share/opencode/auth.json",
+      "ro ~/.codex/*.config.toml",
+      "ro ~/.codex/managed_config.toml",
+      "ro ~/.codex/requirements.toml",
+      "ro ~/.codex/environments.toml",
+      "ro ~/.codex/.env",
+      "ro ~/.codex/.credentials.json",
+      "ro ~/.codex/AGENTS.md",
+      "ro ~/.codex/AGENTS.override.md",
+      "ro ~/.codex/hooks.json",
+      "ro ~/.codex/hooks",
+      "ro ~/.codex/rules",
+      "ro ~/.codex/prompts",
+      "ro ~/.codex/skills/*",
+      "ro ~/.codex/agents",
+      "ro ~/.codex/plugins",
+      "ro ~/.codex/themes",
+      "ro ~/.local/share/opencode/mcp-auth.json",
+      "guard ~/.claude/projects/*/memory",
       "guard .claude/settings.json",
       "guard .claude/settings.local.json",
       "guard .claude/hooks",
@@ -86,7 +115,14 @@ describe("the presets", () => {
       "guard .mcp.json",
       "guard .codex/config.toml",
       "guard .codex/hooks.json",
+      "guard .codex/rules",
+      "guard .codex/skills",
+      "guard .agents/skills",
+      "guard opencode.json",
+      "guard opencode.jsonc",
+      "guard .opencode",
       "guard .gemini/settings.json",
+      "guard .qwen/settings.json",
       "guard .vscode/settings.json",
       "guard .vscode/tasks.json",
       "guard .vscode/launch.json",
@@ -147,6 +183,12 @@ describe("the presets", () => {
       "guard .ruff.toml",
       "guard .editorconfig",
     ]);
+  });
+
+  test("are fresh for programs that Podbot knows as agents", () => {
+    const programs = presets.flatMap(({ entries }) => entries.flatMap(({ fresh }) => (fresh ? [fresh.program] : [])));
+    const known = agents.map(({ program }) => program);
+    expect(programs.filter((program) => !known.includes(program))).toEqual([]);
   });
 
   test("make nothing writable by a pattern, which would open more than it names", () => {

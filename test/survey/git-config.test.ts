@@ -74,6 +74,18 @@ describe("a value", () => {
   });
 });
 
+test("a section's other name is told as it is, for all that follow", () => {
+  const text =
+    '[remote "origin"]\nurl = a\nfetch = b\n[REMOTE "Or\\"i\\gin"] url = c\n[core] d = e\n[remote ""]\nf = g';
+  expect(parseGitConfig(text)).toEqual([
+    { section: "remote", subsection: "origin", key: "url", value: "a" },
+    { section: "remote", subsection: "origin", key: "fetch", value: "b" },
+    { section: "remote", subsection: 'Or"igin', key: "url", value: "c" },
+    { section: "core", key: "d", value: "e" },
+    { section: "remote", subsection: "", key: "f", value: "g" },
+  ]);
+});
+
 describe("a comment", () => {
   test.each(["# hooksPath = x", "; hooksPath = x", "  # [core] hooksPath = x"])("holds no setting: %s", (line) => {
     expect(settings(`[core]\n${line}\na = b`)).toEqual(["core.a=b"]);

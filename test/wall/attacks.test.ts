@@ -1,9 +1,20 @@
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  closeSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { planSandbox } from "../../src/index.ts";
 import { newWorld, program, type World } from "../world.ts";
 
 /** A home with a key, and a project that its author has prepared. */
@@ -52,6 +63,128 @@ describe("a hostile project, by links where presets look,", () => {
     }
   });
 });
+
+describe("a socket of the host's", () => {
+  test.each(["/tmp", "/var/tmp"])(
+    "in %s is out of reach, also where a directory around it is shown",
+    async (parent) => {
+      const world = prepared();
+      const place = `${parent}/podbot-attack-${process.pid}`;
+      mkdirSync(place);
+      const server = createServer((socket) => socket.end("reached")).listen(join(place, "s"));
+      try {
+        await once(server, "listening");
+        world.link("home/seen", place);
+        const look = `for file in ${place}/s ${world.home}/seen/s; do test -S $file && echo socket; done; ls ${place}`;
+        expect(world.outside(look).stdout).toBe("socket\nsocket\ns\n");
+        for (const flag of ["--ro", "--rw"]) {
+          expect((await world.inside(look, flag, place)).stdout).toBe("s\n");
+          expect((await world.inside(look, flag, `${world.home}/seen`)).stdout).toBe("s\n");
+        }
+        // Whoever names it means it.
+        expect((await world.inside(look, "--ro", `${place}/s`)).stdout).toContain("socket\n");
+      } finally {
+        server.close();
+        rmSync(place, { recursive: true, force: true });
+      }
+    },
+  );
+});
+
+describe("an agent's directory in the home that is a link", () => {
+  /** As people have it who keep their settings in a repository. */
+  function linked(to: string): World {
+    const world = prepared();
+    world.file(`${to}/auth.json`, "LOGIN\n");
+    world.file("home/.bashrc", "mine\n");
+    world.file("home/.local/bin/own", "own\n");
+    world.link("home/.codex", join(world.directory, to));
+    return world;
+  }
+
+  test("into the workspace grants nothing by what was planted there", async () => {
+    const world = linked("home/project/codex");
+    const { home } = world;
+    const plant = [
+      `ln -s ${home}/.local/bin log`,
+      `ln -s ${home}/.bashrc history.jsonl`,
+      `ln -s ${home}/.ssh/id_ed25519 AGENTS.md`,
+      `ln -s ${home}/.netrc .env`,
+    ].join(" && ");
+    expect((await world.inside(`cd codex && ${plant}`)).status).toBe(0);
+    const attack = `${everywhere(world)}; echo evil >>${home}/.bashrc; echo evil >${home}/.local/bin/git; cat ${home}/.bashrc`;
+    for (let round = 0; round < 2; round++) expect((await world.inside(attack)).stdout).toBe("mine\n");
+    expect(existsSync(join(home, ".local/bin/git"))).toBe(false);
+    expect(world.outside(attack).stdout).toBe("SECRET\nSECRET\nmine\nevil\n");
+  });
+
+  test("to elsewhere is followed, and its own links are not", async () => {
+    const world = linked("home/dotfiles/codex");
+    world.link("home/dotfiles/codex/config.toml", join(world.home, ".ssh/id_ed25519"));
+    const { stdout } = await world.inside("cat ~/.codex/auth.json; cat ~/.codex/config.toml ~/.ssh/id_ed25519");
+    expect(stdout).toBe("LOGIN\n");
+  });
+
+  test("shows nothing that is hidden, to make room for one that is missing", async () => {
+    const world = prepared();
+    world.file("home/.ansible/local/vault", "SECRET\n");
+    world.link("home/.local", ".ansible/local");
+    world.file("home/project/opencode", `#!/bin/sh\ncat ~/.local/vault ~/.ansible/local/vault\n`, 0o755);
+    expect(world.outside("./opencode").stdout).toBe("SECRET\nSECRET\n");
+    const { stdout } = await world.podbot(["sandbox", "--", "./opencode"]);
+    expect(stdout).toBe("");
+  });
+});
+
+describe("a program that a project has put on PATH", () => {
+  test.each(["agents", "doctor", "sandbox"])("is not started outside, by podbot %s", async (command) => {
+    const world = prepared();
+    world.file("home/project/.venv/bin/bwrap", `#!/bin/sh\ntouch ${world.home}/owned\n`, 0o755);
+    world.file("home/project/below/file");
+    world.env["PATH"] = `${world.project}/.venv/bin:${world.env["PATH"]}`;
+    // Whoever is asked for a version is asked behind the wall.
+    world.file("home/bin/claude", "#!/bin/sh\necho 1.2.3\n", 0o755);
+    world.env["PATH"] = `${world.home}/bin:${world.env["PATH"]}`;
+    const below = ["-C", join(world.project, "below"), "--", "echo", "inside"];
+    const { stdout } = await world.podbot([command, ...(command === "sandbox" ? below : [])]);
+    expect(stdout).not.toBe("");
+    expect(existsSync(join(world.home, "owned"))).toBe(false);
+  });
+});
+
+describe("a socket that goes between the plan and the start", () => {
+  test.each([true, false])("is nobody's obstacle, with the directory around it (%s) or without", async (whole) => {
+    const world = prepared();
+    const place = join(world.project, "a/b");
+    mkdirSync(place, { recursive: true });
+    const server = createServer().listen(join(place, "s"));
+    await once(server, "listening");
+    const { plan, run } = await planSandbox({ command: ["true"], cwd: world.project, env: world.env });
+    expect(plan.operations).toContainEqual(expect.objectContaining({ kind: "mask", target: join(place, "s") }));
+    expect(plan.operations).toContainEqual(expect.objectContaining({ kind: "bind", target: place, access: "rw" }));
+    server.close();
+    await once(server, "close");
+    if (whole) rmSync(join(world.project, "a"), { recursive: true });
+    using nothing = openNothing();
+    expect((await run([nothing.fd, nothing.fd, nothing.fd])).code).toBe(0);
+    // A directory that is named is another matter.
+    if (!whole) return;
+    mkdirSync(place, { recursive: true });
+    const named = await planSandbox({
+      command: ["true"],
+      cwd: world.project,
+      env: world.env,
+      config: { filesystem: { ro: [place] } },
+    });
+    rmSync(place, { recursive: true });
+    await expect(named.run([nothing.fd, nothing.fd, nothing.fd])).rejects.toMatchObject({ code: "PATH_CHANGED" });
+  });
+});
+
+function openNothing(): Disposable & { readonly fd: number } {
+  const fd = openSync("/dev/null", "r+");
+  return { fd, [Symbol.dispose]: () => closeSync(fd) };
+}
 
 describe("what an agent leaves in .git for the next run", () => {
   test("grants nothing: hooksPath and include of a planted submodule", async () => {

@@ -173,7 +173,7 @@ describe("podbot check", () => {
       "node=false",
     );
     expect(status).toBe(0);
-    expect(stdout).toBe('inside sandbox\n{"inside":true,"wall":"bubblewrap","root":"host","network":"none"}\n');
+    expect(stdout).toBe('inside sandbox\n{"inside":true,"wall":"bubblewrap","root":"host","network":"allowlist"}\n');
     const { stdout: said } = await world.inside(`${process.execPath} ${program} check`, ...showProgram);
     expect(said).toBe("inside sandbox\n");
   });

@@ -332,7 +332,6 @@ describe("what the host later executes or trusts", () => {
     ".claude/hooks/hook.sh",
     ".claude/CLAUDE.md",
     ".claude.json",
-    ".codex/config.toml",
     ".config/systemd/user/x.service",
     ".gitconfig",
   ])("cannot be planted: ~/%s", async (path) => {
@@ -344,10 +343,62 @@ describe("what the host later executes or trusts", () => {
     expect(world.outside(`echo evil > ${file}`).status).toBe(0);
   });
 
+  test.each([
+    ".codex/config.toml",
+    ".codex/hooks.json",
+    ".codex/AGENTS.md",
+    ".codex/new.config.toml",
+    ".local/share/opencode/bin/server",
+    ".local/share/opencode/snapshot/p/hooks/post-commit",
+    ".local/share/goose/apps/app.html",
+  ])("can be planted in a directory that is gone afterwards, and not in the host's: ~/%s", async (path) => {
+    const world = newWorld();
+    const file = world.file(join(world.home, path), "host\n");
+    const script = `mkdir -p $(dirname ${file}); echo evil > ${file}; echo evil > ${file}.new && echo made`;
+    expect((await world.inside(script)).stdout).toBe("made\n");
+    expect(readFileSync(file, "utf8")).toBe("host\n");
+    expect(existsSync(`${file}.new`)).toBe(false);
+    const { stdout } = await world.inside(`cat ${file}; ls ${file}.new`);
+    expect(stdout).not.toContain("evil");
+    expect(stdout).not.toContain("new");
+    expect(world.outside(script).stdout).toBe("made\n");
+    expect(readFileSync(file, "utf8")).toBe("evil\n");
+  });
+
+  test("is what an agent still obeys inside, where it is the host's", async () => {
+    const world = newWorld();
+    for (const name of ["config.toml", "hooks.json", "AGENTS.md", "auth.json"]) {
+      world.file(`home/.codex/${name}`, `${name} of the host\n`);
+    }
+    world.file("home/.codex/state_5.sqlite", "a database\n");
+    const { stdout } = await world.inside("cd ~/.codex; cat *; stat -c %a .; ls -A");
+    expect(stdout).toBe(
+      [
+        ...["AGENTS.md", "auth.json", "config.toml", "hooks.json"].map((name) => `${name} of the host`),
+        ...["700", "AGENTS.md", "auth.json", "config.toml", "hooks.json", ""],
+      ].join("\n"),
+    );
+  });
+
   test("but transcripts of agents can be written", async () => {
     const world = newWorld();
     world.file("home/.claude/projects/p/1.jsonl");
-    expect((await world.inside("echo x > ~/.claude/projects/p/2.jsonl")).status).toBe(0);
+    world.file("home/.codex/sessions/1.jsonl");
+    world.file("home/.codex/auth.json");
+    const script =
+      "cd; for f in .claude/projects/p/2.jsonl .codex/sessions/2.jsonl .codex/auth.json; do echo x >$f; done";
+    expect((await world.inside(script)).status).toBe(0);
+    for (const path of [".claude/projects/p/2.jsonl", ".codex/sessions/2.jsonl", ".codex/auth.json"]) {
+      expect(readFileSync(join(world.home, path), "utf8")).toBe("x\n");
+    }
+  });
+
+  test("and memories of agents, which they read into every conversation, cannot", async () => {
+    const world = newWorld();
+    const file = world.file("home/.claude/projects/p/memory/MEMORY.md", "host\n");
+    expect((await world.inside(`echo evil >> ${file}`)).status).not.toBe(0);
+    expect(readFileSync(file, "utf8")).toBe("host\n");
+    expect(world.outside(`echo evil >> ${file}`).status).toBe(0);
   });
 });
 

@@ -144,12 +144,29 @@ except OSError as e: print(type(e).__name__, e.errno)'`;
 }
 
 describe("the network", () => {
-  test("is loopback alone by default; nothing of the host's or beyond answers, and at once", async () => {
+  test("has doors by default and nothing else: whoever asks for the world is answered by Podbot", async () => {
+    const world = newWorld();
+    const server = await listen({ port: 0, host: "127.0.0.1" });
+    const { port } = server.address() as { port: number };
+    const ask =
+      'import urllib.request,urllib.error\\ntry: urllib.request.urlopen("http://169.254.169.254/")\\nexcept urllib.error.HTTPError as e: print(e.code, "NETWORK_DENIED" in e.read().decode())';
+    const { stdout } = await world.inside(
+      `${dial("127.0.0.1", port)}; python3 -c "$(printf '${ask}')"; tail -n +3 /proc/net/dev | cut -d: -f1`,
+    );
+    const [own, metadata, ...interfaces] = stdout.trim().split("\n");
+    expect(own).toBe("ConnectionRefusedError 111");
+    expect(metadata).toBe("403 True");
+    expect(interfaces.map((name) => name.trim())).toEqual(["lo"]);
+  });
+
+  test("is loopback alone with --network none; nothing of the host's or beyond answers, and at once", async () => {
     const world = newWorld();
     const server = await listen({ port: 0, host: "127.0.0.1" });
     const { port } = server.address() as { port: number };
     const { stdout } = await world.inside(
       `${dial("127.0.0.1", port)}; ${dial("169.254.169.254", 80)}; tail -n +3 /proc/net/dev | cut -d: -f1`,
+      "--network",
+      "none",
     );
     const [own, metadata, ...interfaces] = stdout.trim().split("\n");
     expect(own).toBe("ConnectionRefusedError 111");

@@ -1,6 +1,7 @@
 import { type PodbotError, WallError } from "../../errors.ts";
 import { namespaceBars } from "../../machine/namespaces.ts";
 import type { Plan } from "../../plan/plan.ts";
+import { doorsFailure } from "../doors-failure.ts";
 
 /** Numbers of <errno.h> that mean "there is no such program". */
 const absent = [2, 20];
@@ -26,6 +27,10 @@ export function executionFailure(complaint: string, code: number, plan: Plan): P
 export function wallFailure(complaint: string): PodbotError {
   const said = complaint.trim().slice(0, 2_000) || "bubblewrap ended without a word";
   const details = { complaint: said };
+  // Where bubblewrap itself has failed, the doors were only the next to do so.
+  if (/^(podbot-gate: |podbot-enter: the box has no doors)/m.test(said) && !/^bwrap: /m.test(said)) {
+    return doorsFailure(said);
+  }
   if (/landlock/.test(said)) {
     return new WallError("GAP", `The kernel refused to set abstract sockets apart: ${said}`, {
       hint: 'Use --network none, or accept the gap: sandbox.accept_gaps = ["abstract-sockets"].',

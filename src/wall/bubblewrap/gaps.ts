@@ -1,14 +1,14 @@
 import { canScopeAbstractSockets } from "../../machine/namespaces.ts";
+import { limitsSet } from "../../plan/limits.ts";
 import type { Plan } from "../../plan/plan.ts";
+import { seccompArchitectures } from "../seccomp.ts";
 import type { Gap } from "../wall.ts";
 import { abstractSockets } from "./render.ts";
-
-const seccompArchitectures: readonly string[] = ["x64", "arm64"];
 
 /** What of a plan bubblewrap cannot enforce on a machine like this. */
 export function findGaps(plan: Plan, machine: { readonly arch: string; readonly release: string }): readonly Gap[] {
   const gaps: Gap[] = [];
-  if (plan.network.mode !== "none" && !canScopeAbstractSockets(machine.release)) {
+  if (plan.network.mode === "open" && !canScopeAbstractSockets(machine.release)) {
     gaps.push({
       name: abstractSockets,
       about:
@@ -21,6 +21,14 @@ export function findGaps(plan: Plan, machine: { readonly arch: string; readonly 
       name: "seccomp",
       about: `There is no system call filter for ${machine.arch}.`,
       remedy: `Use a machine with ${seccompArchitectures.join(" or ")}.`,
+    });
+  }
+  const limits = limitsSet(plan.limits);
+  if (plan.limits.mode === "require" && limits.length > 0) {
+    gaps.push({
+      name: "limits",
+      about: `bubblewrap limits nothing: ${limits.join(", ")} cannot be enforced.`,
+      remedy: 'Use --wall engine, or sandbox.limits = "best-effort".',
     });
   }
   return gaps.filter(({ name }) => !plan.acceptedGaps.includes(name));

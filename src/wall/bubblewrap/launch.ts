@@ -1,15 +1,21 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync } from "node:fs";
+import type { Socket } from "node:net";
 import { WallError } from "../../errors.ts";
 import { openAnonymous, readStart } from "../../machine/anonymous-file.ts";
 import { thisHost } from "../../machine/host.ts";
 import { childrenOf, isInForeground, sendSignal } from "../../machine/process.ts";
 import type { NativePrograms } from "../../machine/programs.ts";
 import type { Birth, Exit, Signal, Stdio } from "../wall.ts";
-import type { Letter } from "./letter.ts";
+import { descriptors, type Letter } from "./letter.ts";
 
 /** Complaints are bytes from inside: bounded, and only words for people. */
-const mostBytes = 16_384;
+export const mostBytes = 16_384;
+
+export interface Programs {
+  readonly native: NativePrograms;
+  readonly bwrap: string;
+}
 
 export interface Launched {
   readonly exit: Exit;
@@ -20,22 +26,34 @@ export interface Launched {
 
 /** Starts bubblewrap through the launcher and waits for its end. */
 export async function launch(
-  programs: { readonly native: NativePrograms; readonly bwrap: string },
+  programs: Programs,
   letter: Letter,
   pins: readonly number[],
   birth: Birth,
   stdio: Stdio,
   graceMs: number,
 ): Promise<Launched> {
+  // Not for a box without: it must not wait for what it does not use.
+  const collect = letter.doors === null ? null : (await import("../doors.ts")).collectDoors;
   // A file and not a pipe: for one pipe, Node would set up all of its streams, which takes longer than the start.
   const complaints = openAnonymous();
   const complaint = () => readStart(complaints, mostBytes);
   const isReady = () => complaint().includes("podbot-enter: ready\n");
   try {
-    const child = start(programs, letter, [complaints, ...pins], stdio);
+    const child = startLauncher(programs, letter, [complaints, ...pins], stdio);
     const ending = endWith(child, isReady, birth, graceMs);
+    const doors = collect?.(child, letter.doors ?? []);
+    const failures: unknown[] = [];
+    // Why there are none, the complaints say: the first program inside has ended by itself.
+    doors
+      ?.then(birth.onDoors, () => {})
+      .catch((error: unknown) => {
+        failures.push(error);
+        child.kill("SIGKILL");
+      });
     try {
       const code = await closed(child);
+      if (failures.length > 0) throw failures[0];
       return {
         exit: { code, killed: ending.killed() },
         ran: isReady() || ending.killed(),
@@ -43,32 +61,69 @@ export async function launch(
       };
     } finally {
       ending.stop();
+      await doors?.then((opened) => opened[Symbol.asyncDispose]()).catch(() => {});
     }
   } finally {
     closeSync(complaints);
   }
 }
 
-function start(
-  { native, bwrap }: { readonly native: NativePrograms; readonly bwrap: string },
+export function startLauncher(
+  { native, bwrap }: Programs,
   letter: Letter,
   [complaints, ...pins]: readonly number[],
   [stdin, stdout, stderr]: Stdio,
+  detached = false,
 ): ChildProcess {
   const written = openAnonymous(letter.bytes);
   try {
-    return spawn(native.launch, [`${thisHost().pid}`, bwrap], {
+    const child = spawn(native.launch, [`${thisHost().pid}`, bwrap], {
       cwd: "/",
+      detached,
       // bubblewrap is not the command: what it finds in its environment (LD_PRELOAD) would act outside.
       env: {},
-      stdio: [stdin, stdout, complaints as number, written, stderr, ...pins],
+      stdio: [
+        stdin,
+        stdout,
+        complaints as number,
+        written,
+        stderr,
+        ...pins,
+        ...letter.late.map(() => "pipe" as const),
+        ...(letter.doors === null ? [] : ["ipc" as const]),
+      ],
     });
+    sendLate(child, descriptors.firstPin + pins.length, letter.late);
+    return child;
   } finally {
     closeSync(written);
   }
 }
 
-function closed(child: ChildProcess): Promise<number> {
+/** While bubblewrap is at work, this costs no time. Where it fails, nothing may run: a file would end too early. */
+function sendLate(child: ChildProcess, first: number, files: Letter["late"]): void {
+  const pipes = files.map((_, index) => child.stdio[first + index] as Socket | undefined);
+  const end = () => child.kill("SIGKILL");
+  const close = () => {
+    for (const pipe of pipes) pipe?.destroy();
+  };
+  // Half a box that a killed bubblewrap has left holds its ends open, and reads nothing.
+  child.once("exit", close);
+  try {
+    for (const [index, { bytes }] of files.entries()) {
+      const pipe = pipes[index];
+      pipe?.on("error", end);
+      pipe?.end(bytes, () => pipe.destroy());
+    }
+  } catch (error) {
+    child.on("error", () => {});
+    end();
+    close();
+    throw error;
+  }
+}
+
+export function closed(child: ChildProcess): Promise<number> {
   return new Promise((resolve, reject) => {
     child.once("error", (cause) =>
       reject(

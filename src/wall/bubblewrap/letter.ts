@@ -1,5 +1,8 @@
 import type { Operation, Plan } from "../../plan/plan.ts";
-import { renderCommand, renderOptions } from "./render.ts";
+import { doorsOf } from "../guarded.ts";
+import { readPinned } from "../pin.ts";
+import type { TrustFile } from "../wall.ts";
+import { type References, renderCommand, renderOptions } from "./render.ts";
 
 /** Descriptors of the launcher, by the layout that native/launch.c documents. */
 export const descriptors = { stderr: 4, firstPin: 5 } as const;
@@ -8,37 +11,76 @@ export const descriptors = { stderr: 4, firstPin: 5 } as const;
 export interface Letter {
   readonly bytes: Buffer;
   readonly pins: readonly Extract<Operation, { kind: "bind" }>[];
+  /** What comes through pipes behind the pins: bubblewrap builds until it needs them, while they are still being made. */
+  readonly late: readonly TrustFile[];
+  /** The ports of the doors that the launcher opens, and hands over on a channel behind all these; null for none. */
+  readonly doors: readonly number[] | null;
+}
+
+/** What runs first inside, once `podbot-enter` is done, and how bubblewrap should treat it. */
+export interface FirstProgram {
+  readonly options: readonly string[];
+  readonly command: readonly string[];
+}
+
+export interface LetterOptions {
+  readonly first?: FirstProgram;
+  readonly trust?: readonly TrustFile[];
 }
 
 /** The plan as the launcher reads it: mounts by descriptor, data in memory, nothing of it in any argument list. */
-export function writeLetter(plan: Plan, filter: Uint8Array, env: Readonly<Record<string, string>>): Letter {
+export function writeLetter(
+  plan: Plan,
+  filter: Uint8Array,
+  env: Readonly<Record<string, string>>,
+  { first = { options: [], command: plan.command }, trust = [] }: LetterOptions = {},
+): Letter {
   const pins = plan.operations.filter((operation) => operation.kind === "bind");
+  const doors = doorsOf(plan);
+  const firstLate = descriptors.firstPin + pins.length;
+  const firstOfDoors = firstLate + trust.length;
+  const firstBlob = firstOfDoors + (doors === null ? 0 : 2);
   const blobs: Uint8Array[] = [];
+  const blob = (bytes: Uint8Array) => `${firstBlob + blobs.push(bytes) - 1}`;
   let pinned = 0;
-  const options = renderOptions(plan, filter, {
+  const references: References = {
     // bubblewrap closes a descriptor once it has mounted it, so each mount has its own.
     bind: ({ access, target }) => [
       access === "ro" ? "--ro-bind-fd" : "--bind-fd",
       `${descriptors.firstPin + pinned++}`,
       target,
     ],
-    data: (bytes) => `${descriptors.firstPin + pins.length + blobs.push(bytes) - 1}`,
-  });
+    data: blob,
+    copy: (operation) => blob(readPinned(operation)),
+  };
+  const late = trust.map(({ target }, index) => ({ target, descriptor: firstLate + index }));
+  const options = renderOptions(plan, filter, references, late);
+  const info = doors === null ? [] : ["--info-fd", `${firstOfDoors}`];
   const variables = Object.entries(env).flatMap(([name, value]) => ["--setenv", name, value]);
+  const wait = doors === null ? null : firstOfDoors + 1;
   const words = (type: Kind, list: readonly string[]) => list.map((word) => [type, Buffer.from(word)] as const);
   return {
     pins,
-    bytes: write(pins.length, [
-      ...words("A", [...options, ...variables]),
+    late: trust,
+    doors,
+    bytes: write(pins.length + trust.length, [
+      ...(doors === null ? [] : [["G", portBytes(doors)] as const]),
+      ...words("A", [...info, ...options, ...variables, ...first.options]),
       ...blobs.map((bytes) => ["D", bytes] as const),
-      ...words("C", renderCommand(plan, descriptors.stderr)),
+      ...words("C", renderCommand(plan, descriptors.stderr, first.command, wait)),
       ["E", Buffer.alloc(0)],
     ]),
   };
 }
 
-/** Of a record: a word of an option, a blob of data, a word of the command, the end. */
-type Kind = "A" | "D" | "C" | "E";
+/** Of a record: doors, a word of an option, a blob of data, a word of the command, the end. */
+type Kind = "G" | "A" | "D" | "C" | "E";
+
+function portBytes(ports: readonly number[]): Buffer {
+  const bytes = Buffer.alloc(2 * ports.length);
+  for (const [at, port] of ports.entries()) bytes.writeUInt16LE(port, 2 * at);
+  return bytes;
+}
 
 function write(pins: number, records: readonly (readonly [Kind, Uint8Array])[]): Buffer {
   const letter = Buffer.allocUnsafe(records.reduce((size, [, bytes]) => size + 5 + bytes.length, 12));

@@ -1,5 +1,5 @@
 import type { Operation, Plan } from "../../plan/plan.ts";
-import type { Variable } from "../../plan/request.ts";
+import { hasGateway, type Variable } from "../../plan/request.ts";
 import { renderCommand, renderOptions } from "./render.ts";
 
 /** Below this, descriptors may be the shell's own. */
@@ -11,11 +11,16 @@ const firstDescriptor = 20;
  */
 export function renderScript(plan: Plan, filter: Uint8Array, bwrap: string): string {
   const inputs: string[] = [];
-  const words = renderOptions(plan, filter, {
+  const words = renderOptions(withoutSession(plan), filter, {
     bind: (operation) => bindByPath(operation),
     data: (bytes) => {
       const descriptor = firstDescriptor + inputs.length;
       inputs.push(bytes.length === 0 ? `${descriptor}</dev/null` : `${descriptor}< <(${decoded(bytes)})`);
+      return `${descriptor}`;
+    },
+    copy: ({ source }) => {
+      const descriptor = firstDescriptor + inputs.length;
+      inputs.push(`${descriptor}<${quote(source)}`);
       return `${descriptor}`;
     },
   });
@@ -23,6 +28,12 @@ export function renderScript(plan: Plan, filter: Uint8Array, bwrap: string): str
   return [
     "#!/usr/bin/env bash",
     "# Reproduces a run of podbot by path. Unlike podbot itself it does not check that the paths are still the same.",
+    ...(hasGateway(plan.network)
+      ? ["# And it opens no doors: what runs in it reaches nobody, as with --network none."]
+      : []),
+    ...(plan.operations.some(({ kind }) => kind === "own")
+      ? ["# Nor does it bring a token, and where a clone would be there is an empty directory."]
+      : []),
     "set -eu",
     ...plan.kept.map((directory) => `mkdir -p ${quote(directory)}`),
     ...(held ? holding(plan) : []),
@@ -33,6 +44,15 @@ export function renderScript(plan: Plan, filter: Uint8Array, bwrap: string): str
     `  ${inputs.join(" \\\n  ")}`,
     "",
   ].join("\n");
+}
+
+/** What only a session has. */
+function withoutSession(plan: Plan): Plan {
+  const operations = plan.operations.map((operation): Operation => {
+    const { kind, target, why } = operation;
+    return kind === "own" && operation.part === "clone" ? { kind: "tmpfs", target, mode: 0o755, why } : operation;
+  });
+  return { ...plan, operations };
 }
 
 function bindByPath({ access, source, target }: Extract<Operation, { kind: "bind" }>): readonly string[] {

@@ -38,6 +38,9 @@ describe("a wall that could not be built", () => {
     ["bwrap: No permissions to creating new namespace", "USERNS_REFUSED"],
     ["bwrap: Creating new namespace failed: Operation not permitted", "USERNS_REFUSED"],
     ["podbot-enter: landlock: EOPNOTSUPP", "GAP"],
+    ["podbot-gate: cannot listen at port 443: Address in use\npodbot-enter: the box has no doors", "DOORS_FAILED"],
+    ["podbot-enter: the box has no doors", "DOORS_FAILED"],
+    ["bwrap: Can't chdir to /x\npodbot-gate: cannot look at the network of the process", "WALL_FAILED"],
     ["bwrap: Can't mkdir /home/u/x: Read-only file system", "WALL_FAILED"],
   ])("saying %j, is %s", (complaint, code) => {
     const error = wallFailure(`${complaint}\n`);

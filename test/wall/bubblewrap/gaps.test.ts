@@ -1,11 +1,12 @@
 import { describe, expect, test } from "vitest";
 import type { Plan } from "../../../src/plan/plan.ts";
 import { findGaps } from "../../../src/wall/bubblewrap/gaps.ts";
-import { planFor } from "../../plan/ordinary.ts";
+import { allowlist, openNetwork, planFor } from "../../plan/ordinary.ts";
 
 const modern = { arch: "x64", release: "6.12.0-generic" };
 const none: Partial<Plan> = {};
-const open: Partial<Plan> = { network: { mode: "open", origin: "" } };
+const open: Partial<Plan> = { network: openNetwork };
+const guarded: Partial<Plan> = { network: allowlist };
 
 function gaps(more: Partial<Plan>, machine: { readonly arch: string; readonly release: string }): readonly string[] {
   return findGaps({ ...planFor([]), ...more }, machine).map(({ name }) => name);
@@ -22,6 +23,7 @@ describe("a gap", () => {
       { ...modern, release: "5.15.0-91" },
       ["abstract-sockets"],
     ],
+    ["with a network of its own an older kernel has none", guarded, { ...modern, release: "5.15.0-91" }, []],
     ["without network an older kernel has none", none, { ...modern, release: "5.15.0-91" }, []],
     ["the filter, on an architecture that has none", none, { ...modern, arch: "riscv64" }, ["seccomp"]],
     ["both at once", open, { arch: "ia32", release: "4.19" }, ["abstract-sockets", "seccomp"]],

@@ -1,13 +1,14 @@
 import { describe, expect, test } from "vitest";
 import type { Operation, Plan } from "../../../src/plan/plan.ts";
 import { octal, type References, renderCommand, renderOptions } from "../../../src/wall/bubblewrap/render.ts";
-import { planFor } from "../../plan/ordinary.ts";
+import { allowlist, openNetwork, planFor } from "../../plan/ordinary.ts";
 
 const filter = new Uint8Array([1, 2, 3]);
 
 /** Names what is mounted by its path and what is copied in by its content. */
 const references: References = {
   bind: ({ access, source, target }) => [`<${access} ${source}>`, target],
+  copy: ({ source }) => `<copy of ${source}>`,
   data: (bytes) => `<${Buffer.from(bytes).toString("latin1")}>`,
 };
 
@@ -35,8 +36,33 @@ describe("bubblewrap's options", () => {
     ]);
   });
 
+  test("leave a box that has doors alone with them", () => {
+    expect(rendered({ network: allowlist })).toEqual(rendered({}));
+  });
+
+  test("begin in the directory that is seen inside, and leave out what no session has brought", () => {
+    const own: Operation = { kind: "own", part: "clone", target: "/work", access: "rw", why: "" };
+    expect(rendered({ directory: "/work", operations: [own] }).slice(-4, -2)).toEqual(["--chdir", "/work"]);
+    expect(rendered({ operations: [own] })).toEqual(rendered({}));
+  });
+
+  test("bring what is to be trusted, before anything is sealed", () => {
+    const trust = [{ target: "/t", descriptor: 7 }];
+    const added = ["--perms", "0444", "--ro-bind-data", "7", "/t"];
+    const made: Operation = { kind: "directory", target: "/d", mode: 0o755, why: "" };
+    const sealed: Operation = { kind: "seal", target: "/s", why: "" };
+    const words = (...operations: readonly Operation[]) =>
+      renderOptions({ ...planFor([]), operations }, filter, references, trust).slice(10, -4);
+    expect(words()).toEqual(added);
+    expect(words(made)).toEqual(["--perms", "0755", "--dir", "/d", ...added]);
+    expect(words(made, sealed, sealed)).toEqual([
+      ...["--perms", "0755", "--dir", "/d", ...added],
+      ...["--remount-ro", "/s", "--remount-ro", "/s"],
+    ]);
+  });
+
   test.each<[string, Partial<Plan>, string]>([
-    ["an open network is the host's", { network: { mode: "open", origin: "" } }, "--unshare-net"],
+    ["an open network is the host's", { network: openNetwork }, "--unshare-net"],
     ["nesting leaves user namespaces", { nesting: true }, "--disable-userns"],
   ])("change in one word where %s", (_, more, word) => {
     expect(rendered(more)).toEqual(rendered({}).filter((other) => other !== word));
@@ -46,12 +72,22 @@ describe("bubblewrap's options", () => {
   test.each<[Operation, readonly string[]]>([
     [{ kind: "bind", source: "/a", target: "/b", access: "ro", identity: null, why: "" }, ["<ro /a>", "/b"]],
     [{ kind: "bind", source: "/a", target: "/b", access: "rw", identity: "1:2", why: "" }, ["<rw /a>", "/b"]],
+    [
+      { kind: "file", target: "/f", content: "text", mode: 0o444, over: true, why: "" },
+      ["--perms", "0444", "--ro-bind-data", "<text>", "/f"],
+    ],
+    [{ kind: "trust", target: "/t", why: "" }, []],
     [{ kind: "tmpfs", target: "/tmp", mode: 0o1777, why: "" }, ["--perms", "1777", "--tmpfs", "/tmp"]],
     [{ kind: "directory", target: "/d", mode: 0o755, why: "" }, ["--perms", "0755", "--dir", "/d"]],
     [
       { kind: "file", target: "/f", content: "text", mode: 0o444, why: "" },
       ["--perms", "0444", "--file", "<text>", "/f"],
     ],
+    [
+      { kind: "copy", source: "/a", target: "/c", identity: "1:2", why: "" },
+      ["--perms", "0600", "--file", "<copy of /a>", "/c"],
+    ],
+    [{ kind: "inlet", target: "/i", why: "" }, []],
     [{ kind: "mask", target: "/m", why: "" }, ["--perms", "0000", "--ro-bind-data", "<>", "/m"]],
     [{ kind: "link", target: "/l", to: "usr/lib", why: "" }, ["--symlink", "usr/lib", "/l"]],
     [{ kind: "mode", target: "/d", mode: 0o111, why: "" }, ["--chmod", "0111", "/d"]],
@@ -79,7 +115,7 @@ describe("bubblewrap's options", () => {
 });
 
 describe("the command inside", () => {
-  const open = { network: { mode: "open", origin: "" } } as const;
+  const open = { network: openNetwork };
 
   test.each<[string, Partial<Plan>, readonly string[]]>([
     ["without network needs no more", {}, ["/run/podbot/enter", "--isolate", "5", "--", "make", "test"]],
@@ -94,12 +130,22 @@ describe("the command inside", () => {
       ["/run/podbot/enter", "--isolate", "5", "--", "make", "test"],
     ],
     [
+      "with a network of its own needs no more either",
+      { network: allowlist },
+      ["/run/podbot/enter", "--isolate", "5", "--", "make", "test"],
+    ],
+    [
       "may look like options",
       { command: ["--", "-x", ""] },
       ["/run/podbot/enter", "--isolate", "5", "--", "--", "-x", ""],
     ],
   ])("%s", (_, more, expected) => {
     expect(renderCommand({ ...planFor([]), ...more }, 5)).toEqual(expected);
+  });
+
+  test("waits where it is told that there will be doors", () => {
+    const words = ["/run/podbot/enter", "--isolate", "--doors", "9", "5", "--", "true"];
+    expect(renderCommand({ ...planFor([]), network: allowlist }, 5, ["true"], 9)).toEqual(words);
   });
 });
 

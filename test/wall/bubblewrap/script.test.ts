@@ -7,7 +7,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import type { Plan } from "../../../src/plan/plan.ts";
 import { renderOptions } from "../../../src/wall/bubblewrap/render.ts";
 import { quote, renderScript } from "../../../src/wall/bubblewrap/script.ts";
-import { planFor, presetRules } from "../../plan/ordinary.ts";
+import { allowlist, planFor, presetRules } from "../../plan/ordinary.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "podbot-script-"));
 afterAll(() => rmSync(directory, { recursive: true }));
@@ -46,12 +46,35 @@ describe("the script of a plan, run by bash,", () => {
     const expected = renderOptions(plan, filter, {
       bind: ({ access, source, target }) => [access === "ro" ? "--ro-bind" : "--bind", source, target],
       data: () => `${descriptor++}`,
+      copy: () => `${descriptor++}`,
     });
     const { status, stderr, words } = runScript(plan);
     expect(stderr).toBe("");
     expect(status).toBe(3);
     expect(words).toEqual([...expected, "--", "/run/podbot/enter", "--isolate", "2", "--", "make", "test"]);
     expect(words).toContain("/home/u/project");
+  });
+
+  test("has an empty directory for a clone, and says that it brings no token", () => {
+    const own = { access: "rw", why: "" } as const;
+    const clone = { kind: "own", part: "clone", target: "/work", ...own } as const;
+    const secrets = { kind: "own", part: "secrets", target: "/run/secrets", ...own } as const;
+    const given = { ...plan, operations: [...plan.operations, clone, secrets] };
+    expect(renderScript(given, filter, teller)).toMatch(/^# Nor does it bring a token/m);
+    const { words } = runScript(given);
+    const at = words.indexOf("/work");
+    expect(words.slice(at - 3, at + 1)).toEqual(["--perms", "0755", "--tmpfs", "/work"]);
+    expect(words).not.toContain("/run/secrets");
+    expect(renderScript(plan, filter, teller)).not.toContain("token");
+  });
+
+  test("says where it has no doors", () => {
+    const note = /^# .*no doors.*--network none/m;
+    expect(renderScript({ ...plan, network: allowlist }, filter, teller)).toMatch(note);
+    expect(renderScript(plan, filter, teller)).not.toMatch(note);
+    const { words } = runScript({ ...plan, network: allowlist });
+    expect(words).toContain("--unshare-net");
+    expect(words).not.toContain("--info-fd");
   });
 
   test("hands in what is copied, byte by byte", () => {
@@ -63,6 +86,14 @@ describe("the script of a plan, run by bash,", () => {
     expect(data("--file").map(String)).toEqual(
       plan.operations.flatMap((operation) => (operation.kind === "file" ? [operation.content] : [])),
     );
+  });
+
+  test("hands in what a file holds by now", () => {
+    const source = join(directory, "it's a file");
+    const copy = { kind: "copy", source, target: "/c", identity: null, why: "" } as const;
+    writeFileSync(source, "by now\n");
+    const { words } = runScript({ ...plan, operations: [copy] });
+    expect(readFileSync(join(directory, `data-${words[words.indexOf("--file") + 1]}`), "utf8")).toBe("by now\n");
   });
 
   test("passes the plan's variables, with values of whoever runs it, and no others", () => {

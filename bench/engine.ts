@@ -1,0 +1,191 @@
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+import { adapterOf } from "../src/agents/adapter.ts";
+import { agents } from "../src/agents/table.ts";
+import type { PartialConfig } from "../src/config/types.ts";
+import { buildLayers } from "../src/engine/build.ts";
+import { connectEngine } from "../src/engine/client.ts";
+import { parseEndpoint } from "../src/engine/endpoint.ts";
+import { inspectImage } from "../src/engine/images.ts";
+import { composeRecipe } from "../src/image/build.ts";
+import { contextArchive } from "../src/image/context.ts";
+import { inputsHash, labelsFor } from "../src/image/recipe.ts";
+import { planAgent } from "../src/keeper/agent.ts";
+import { startSession } from "../src/keeper/kept-session.ts";
+import type { PlannedSandbox } from "../src/keeper/planned.ts";
+import { openPool } from "../src/keeper/pool.ts";
+import type { Session } from "../src/keeper/session.ts";
+import { systemPath } from "../src/machine/programs.ts";
+import { atMost, type Line, measure, median, program } from "./measure.ts";
+import { makeWorld, type World } from "./start.ts";
+
+const rounds = Number(process.env["BENCH_ROUNDS"] ?? 25);
+
+/** What a container costs, beside the engine's own command line. */
+export async function engineLines(): Promise<readonly Line[]> {
+  const made = makeWorld();
+  // A home without credentials: podman run copies none.
+  const home = join(made.directory, "home");
+  mkdirSync(home);
+  const world = { ...made, env: { ...made.env, HOME: home } };
+  try {
+    await using podman = await startPodman(world);
+    return [
+      await runLine(world, podman),
+      await handOutLine(world, podman),
+      await execLine(world, podman),
+      await imageLine(world, podman),
+    ];
+  } finally {
+    rmSync(world.directory, { recursive: true, force: true });
+  }
+}
+
+export interface Podman extends AsyncDisposable {
+  readonly socket: string;
+  readonly image: string;
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** A Podman with data of its own, and an image that holds nothing: its programs are the host's, mounted. */
+export async function startPodman(world: World): Promise<Podman> {
+  const directory = mkdtempSync("/var/tmp/podbot-bench-engine-");
+  const image = "localhost/podbot-bench:latest";
+  const root = join(directory, "root");
+  for (const part of ["usr", "proc", "dev", "sys", "etc", "run", "tmp", "root"]) {
+    mkdirSync(join(root, part), { recursive: true });
+  }
+  for (const part of ["bin", "lib", "lib64", "sbin"]) symlinkSync(`usr/${part}`, join(root, part));
+  const settings = join(directory, "containers.conf");
+  // Small machines: hybrid cgroups, which crun refuses, and low limits, which podman would exceed.
+  writeFileSync(
+    settings,
+    '[containers]\ndefault_ulimits = ["nofile=1024:1024", "nproc=1024:1024"]\n[engine]\nruntime = "runc"\n',
+  );
+  const storage = join(directory, "storage.conf");
+  writeFileSync(
+    storage,
+    `[storage]\ndriver = "overlay"\ngraphroot = "${directory}/data"\nrunroot = "${directory}/run"\n`,
+  );
+  const env = { ...world.env, CONTAINERS_CONF: settings, CONTAINERS_STORAGE_CONF: storage } as Record<string, string>;
+  const archive = join(directory, "root.tar");
+  for (const [file, ...words] of [
+    ["tar", "-C", root, "-cf", archive, "."],
+    ["podman", "import", "--quiet", archive, image],
+  ] as const) {
+    const { status, stderr } = spawnSync(file, words, { env, encoding: "utf8" });
+    if (status !== 0) throw new Error(`${file} ${words[0]}: ${stderr}`);
+  }
+  const socket = join(directory, "podman.sock");
+  const service = spawn("podman", ["system", "service", "--time=0", `unix://${socket}`], { env, stdio: "ignore" });
+  for (let tries = 0; tries < 200 && !existsSync(socket); tries++) await wait(50);
+  return {
+    socket,
+    image,
+    env,
+    async [Symbol.asyncDispose]() {
+      spawnSync("podman", ["rm", "--all", "--force", "--time", "0"], { env });
+      service.kill();
+      await once(service, "exit");
+      spawnSync("umount", ["-R", join(directory, "data/overlay")]);
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+function plan({ cwd, env }: World, podman: Podman, config: PartialConfig = {}): Promise<PlannedSandbox> {
+  return planAgent({
+    agent: "custom",
+    args: ["true"],
+    cwd,
+    env: { ...env, ...podman.env },
+    config: { image: podman.image, engine_socket: podman.socket, filesystem: { ro: ["/usr"] }, ...config },
+  });
+}
+
+/** The same container by Podman's own hand: the script of `--dry-run` has the same options. */
+async function runLine(world: World, podman: Podman): Promise<Line> {
+  const planned = await plan(world, podman);
+  const script = join(world.directory, "by-hand.sh");
+  writeFileSync(script, planned.script());
+  const podbot = resolve(import.meta.dirname, "../dist/podbot.cjs");
+  const flags = ["--engine-socket", podman.socket, "--image", podman.image, "--ro", "/usr", "--quiet"];
+  const options = { cwd: world.cwd, env: podman.env };
+  const times = await measure(
+    {
+      node: program(process.execPath, ["-e", "0"], options),
+      podbot: program(process.execPath, [podbot, "run", ...flags, "--agent", "custom", "--", "true"], options),
+      podman: program("bash", [script], options),
+    },
+    rounds,
+    // Both leave the engine to remove the container.
+    150,
+  );
+  return atMost(
+    `podbot run of true in a container, Node's start aside (${(times.podbot - times.node).toFixed(0)} ms), beside podman run --rm (${times.podman.toFixed(0)} ms)`,
+    (times.podbot - times.node) / times.podman,
+    0.7,
+  );
+}
+
+async function handOutLine(world: World, podman: Podman): Promise<Line> {
+  const planned = await plan(world, podman, { workspace: { source: "empty" }, sandbox: { pool: 1 } });
+  await using pool = openPool();
+  const samples: number[] = [];
+  for (let round = -1; round < Math.min(rounds, 15); round++) {
+    await pool.settled();
+    const began = performance.now();
+    await using session = await pool.take(planned);
+    if (round >= 0) samples.push(performance.now() - began);
+    await execTrue(session);
+  }
+  return atMost("library: hand-out of a prepared box", median(samples), 10, "ms");
+}
+
+async function execLine(world: World, podman: Podman): Promise<Line> {
+  await using session = await startSession(await plan(world, podman));
+  const { exec } = await measure({ exec: () => execTrue(session) }, rounds * 2);
+  return atMost("library: exec of true in a running container", exec, 8, "ms");
+}
+
+/** The image says that it was built of what it would be built of now: that it does not hold it makes no difference. */
+async function imageLine(world: World, podman: Podman): Promise<Line> {
+  const tag = "localhost/podbot-bench-built:latest";
+  const names = ["claude", "codex"];
+  const env = { ...podman.env, PATH: systemPath(podman.env["PATH"] ?? "") };
+  const chosen = agents
+    .filter(({ name }) => names.includes(name))
+    .flatMap((agent) => [agent, ...[adapterOf(agent)].flatMap((adapter) => adapter ?? [])]);
+  const { recipe } = composeRecipe(chosen, { env, home: podman.env["HOME"] ?? "/" });
+  using client = connectEngine(parseEndpoint(podman.socket));
+  const base = (await inspectImage(client, podman.image))?.id.replace("sha256:", "") ?? "";
+  const content = Buffer.from(`FROM ${base}\n`);
+  await buildLayers(client, {
+    flavour: "podman",
+    context: contextArchive([{ name: "Containerfile", mode: 0o644, content }]),
+    args: {},
+    labels: labelsFor(recipe, { inputs: inputsHash(recipe, base), base: podman.image, software: {} }),
+    tag,
+    ulimits: [],
+    onSaid: () => {},
+  });
+  const podbot = resolve(import.meta.dirname, "../dist/podbot.cjs");
+  const words = ["image", "build", "--agents", names.join(","), "--base", podman.image, "--tag", tag];
+  const again = program(process.execPath, [podbot, ...words, "--engine-socket", podman.socket], {
+    cwd: world.cwd,
+    env: podman.env,
+  });
+  const { build } = await measure({ build: again }, Math.min(rounds, 10));
+  return atMost("podbot image build where nothing has changed", build, 2_000, "ms");
+}
+
+async function execTrue({ sandbox }: Session): Promise<void> {
+  const { stdout, stderr, exited } = await sandbox.exec({ argv: ["true"] });
+  stdout.resume();
+  stderr.resume();
+  const { code } = await exited;
+  if (code !== 0) throw new Error(`true ended with ${code}`);
+}

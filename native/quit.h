@@ -1,0 +1,15 @@
+#ifndef PODBOT_QUIT_H
+#define PODBOT_QUIT_H
+
+#include "frames.h"
+
+/* The name that attendants go by among the processes. */
+#define ATTENDANT "podbot-attend"
+
+/*
+ * Asks every process of this pid namespace but the warden and its attendants to end, and says when they have. Only
+ * for an attendant whose warden is the namespace's first process.
+ */
+_Noreturn void quit(struct conversation *talk);
+
+#endif

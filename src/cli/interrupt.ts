@@ -1,0 +1,33 @@
+import type { Signal } from "../wall/wall.ts";
+import type { Io } from "./io.ts";
+
+/** What a shell reports of who was ended by a signal. */
+export const statuses: Readonly<Record<Signal, number>> = { SIGHUP: 129, SIGINT: 130, SIGQUIT: 131, SIGTERM: 143 };
+
+/**
+ * Does work that a signal calls off, until it says that somebody else takes care of signals. At no time does one find
+ * nobody: it would end this process at once, and leave its session without a keeper.
+ */
+export async function untilAttached(
+  io: Io,
+  work: (signal: AbortSignal, attached: () => void) => Promise<number>,
+): Promise<number> {
+  const interrupt = new AbortController();
+  let first: Signal | null = null;
+  let isAttached = false;
+  const forget = io.onSignal((signal) => {
+    if (isAttached) return;
+    first ??= signal;
+    interrupt.abort();
+  });
+  try {
+    return await work(interrupt.signal, () => {
+      isAttached = true;
+    });
+  } catch (error) {
+    if (first === null) throw error;
+    return statuses[first];
+  } finally {
+    forget();
+  }
+}

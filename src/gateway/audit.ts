@@ -1,0 +1,22 @@
+/** One thing that was asked for at a door, and what became of it. Holds no query, no header and no body. */
+export interface AuditEntry {
+  readonly at: string;
+  readonly kind: "dns" | "tcp" | "tls" | "http";
+  readonly verdict: "allowed" | "refused" | "failed";
+  readonly host: string;
+  readonly port: number;
+  readonly scheme?: "http" | "https";
+  readonly method?: string;
+  readonly path?: string;
+  readonly status?: number;
+  /** Who has said what decided; null where no rule did. */
+  readonly rule: string | null;
+  /** Why it was refused, or how it failed. */
+  readonly reason?: string;
+  readonly sent: number;
+  readonly received: number;
+  readonly durationMs: number;
+  /** How many surrogates were replaced by what they stand for, and how many foreign credentials were taken out. */
+  readonly masked: number;
+  readonly stripped: number;
+}

@@ -1,0 +1,119 @@
+import { constants, performServerHandshake, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
+import type { Socket } from "node:net";
+import type { Inbound } from "./exchange.ts";
+import { fieldsOf, type HeaderList, merge, ofTheMessage, valuesOf } from "./headers.ts";
+import type { Line } from "./ledger.ts";
+import type { Limits } from "./limits.ts";
+import { heldBytes } from "./pump.ts";
+import type { Requests } from "./requests.ts";
+import type { Place } from "./target.ts";
+
+export interface Http2Door {
+  /** `line` is written where nothing is ever asked. */
+  take(socket: Socket, place: Place, line: Line): void;
+  close(): void;
+}
+
+export function openHttp2Door(requests: Requests, limits: Limits): Http2Door {
+  const sessions = new Set<ServerHttp2Session>();
+  const options = {
+    settings: {
+      maxConcurrentStreams: limits.streams,
+      maxHeaderListSize: limits.headBytes,
+      enableConnectProtocol: false,
+      initialWindowSize: heldBytes,
+    },
+    maxHeaderListPairs: 1024,
+  };
+  return {
+    take(socket, place, line) {
+      const session = performServerHandshake(socket, options);
+      sessions.add(session);
+      let open = 0;
+      const timer = setTimeout(() => {
+        if (open === 0) session.close();
+      }, limits.headMs).unref();
+      session
+        .on("error", () => {})
+        .once("close", () => {
+          clearTimeout(timer);
+          sessions.delete(session);
+          line.write({ verdict: "failed", reason: "nothing was asked" });
+        });
+      session.on("stream", (stream, headers, flags, raw?: readonly string[]) => {
+        open += 1;
+        line.drop();
+        stream
+          .on("error", () => {})
+          .once("close", () => {
+            open -= 1;
+            if (open === 0) timer.refresh();
+          });
+        const hasBody = (flags & constants.NGHTTP2_FLAG_END_STREAM) === 0;
+        void requests.handle(inboundOf(stream, headers, fieldsOf(raw ?? []), hasBody, limits), place);
+      });
+    },
+    close() {
+      for (const session of sessions) session.destroy();
+    },
+  };
+}
+
+function inboundOf(
+  stream: ServerHttp2Stream,
+  pseudo: Readonly<Record<string, unknown>>,
+  headers: HeaderList,
+  hasBody: boolean,
+  { lingerMs }: Limits,
+): Inbound {
+  let following: HeaderList = [];
+  let isAborted = false;
+  let isFinished = false;
+  const { ":method": method, ":path": path = "", ":authority": authority } = pseudo;
+  return {
+    version: 2,
+    method: `${method}`,
+    written: `${path}`,
+    authority: authority === undefined ? null : `${authority}`,
+    headers,
+    body: stream,
+    framing: !hasBody ? "none" : valuesOf(headers, "content-length").length > 0 ? "length" : "chunked",
+    // Nobody has been seen to wait for it; whoever does is told.
+    proceed() {
+      if (hasBody && valuesOf(headers, "expect").length > 0) stream.additionalHeaders({ ":status": 100 });
+    },
+    respond(status, answer) {
+      stream.respond({ ":status": status, ...merge(answer) }, { waitForTrailers: true });
+      stream.once("wantTrailers", () => {
+        // Without them it has no end, as it should be with what was broken off.
+        if (isAborted) return;
+        try {
+          stream.sendTrailers(merge(ofTheMessage(following)));
+        } catch {
+          stream.close(constants.NGHTTP2_INTERNAL_ERROR);
+        }
+      });
+      return stream;
+    },
+    finish(trailers) {
+      following = trailers;
+      isFinished = true;
+      stream.end();
+    },
+    forsake() {
+      if (!hasBody || stream.readableEnded) return;
+      stream.resume();
+      const timer = setTimeout(() => stream.close(constants.NGHTTP2_NO_ERROR), lingerMs);
+      stream.once("close", () => clearTimeout(timer));
+    },
+    abort() {
+      isAborted = true;
+      stream.close(constants.NGHTTP2_INTERNAL_ERROR);
+    },
+    onGone(listener) {
+      if (stream.destroyed) listener();
+      // One that was reset counts as finished with Node, on both sides of it.
+      else stream.once("close", () => (isFinished && stream.rstCode === 0 ? undefined : listener()));
+    },
+  };
+}

@@ -1,0 +1,277 @@
+import { judgeRequest } from "../policy/network.ts";
+import {
+  type Answer,
+  answerBad,
+  answerBlind,
+  answerBusy,
+  answerConnect,
+  answerDenial,
+  answerFailure,
+  answerHeaders,
+  type Denial,
+} from "./answer.ts";
+import { type Context, mayBeLocal, secretsFor } from "./context.ts";
+import { DialFailure, messageOf } from "./dial.ts";
+import type { Inbound, Outbound, Reply, Sending } from "./exchange.ts";
+import { ofTheMessage, pairs, tokensOf, valuesOf, without } from "./headers.ts";
+import { type Line, refused } from "./ledger.ts";
+import { maskRequest } from "./masking.ts";
+import { openHttp1 } from "./outbound-http1.ts";
+import { openHttp2 } from "./outbound-http2.ts";
+import { pump, type Tally } from "./pump.ts";
+import { askForIdentity, isIdentity, Scrubber, type Swap, scrubHeaders, textScrubber } from "./scrub.ts";
+import { type Place, readTarget, type Target } from "./target.ts";
+import type { OpenedWebSocket } from "./websocket.ts";
+
+export interface Requests {
+  /** One request, from its verdict to the end of its answer. Never fails. */
+  handle(inbound: Inbound, place: Place): Promise<void>;
+  /** One that asks for a WebSocket. Resolves with the connection outside where it was granted. Never fails. */
+  upgrade(inbound: Inbound, place: Place): Promise<OpenedWebSocket | null>;
+  close(): void;
+}
+
+/** A request that may go out, as it will. */
+interface Granted {
+  readonly target: Target;
+  readonly route: { readonly host: string; readonly port: number; readonly local: boolean; readonly secure: boolean };
+  readonly outbound: Outbound;
+  /** What must be turned back in the answer. */
+  readonly bound: readonly Swap[];
+}
+
+export function openRequests(context: Context): Requests {
+  const { limits, outside, ledger } = context;
+  const http1 = openHttp1(outside, limits.idleMs);
+  const http2 = openHttp2(outside, limits.idleMs);
+  const hide = hiding(context);
+  let open = 0;
+
+  /** Judges a request; null where it has been answered already. */
+  const grant = (inbound: Inbound, place: Place, line: Line): Granted | null => {
+    const { method, written, authority, headers } = inbound;
+    // In whatever case: on the way out it would be written in capitals.
+    if (method.toUpperCase() === "CONNECT") {
+      line.write({ verdict: "refused", reason: "method", status: 405 });
+      give(inbound, answerConnect());
+      return null;
+    }
+    const reading = readTarget(place, method, written, authority, headers);
+    if (reading.kind === "bad") {
+      line.write({ verdict: "refused", reason: "spelling", status: 400 });
+      give(inbound, answerBad(`The request was refused: ${reading.why}.`));
+      return null;
+    }
+    const { target } = reading;
+    const { host, port, path } = target;
+    line.note({ host, port, path });
+    const verdict = judgeRequest(context.policy(), target);
+    if (verdict.kind === "deny") {
+      line.write({ ...refused(verdict), status: 403 });
+      give(inbound, answerDenial(verdict, { host, port, method, path }));
+      return null;
+    }
+    const masked = maskRequest(context.secrets(), { host, port, path, secure: place.secure }, ofTheMessage(headers));
+    const bound = [...secretsFor(context, host), ...masked.echoes];
+    line.note({ rule: verdict.rule?.origin ?? null, masked: masked.masked, stripped: masked.stripped });
+    return {
+      target,
+      bound,
+      route: { host, port, local: mayBeLocal(verdict, host), secure: place.secure },
+      outbound: {
+        method,
+        path: path + target.query,
+        host,
+        port,
+        authority: authority ?? (valuesOf(headers, "host")[0] as string),
+        // In a part of an answer, a part of a secret would not be known for one.
+        headers: bound.length === 0 ? masked.headers : without(askForIdentity(masked.headers), "range", "if-range"),
+        body: inbound.body,
+        framing: inbound.framing,
+      },
+    };
+  };
+
+  const send = async ({ outbound, route }: Granted, version: 1 | 2): Promise<Sending> => {
+    const sending = version === 2 && route.secure ? await http2.send(outbound, route) : null;
+    return sending ?? http1.send(outbound, route);
+  };
+
+  /** Counts what is under way, and sees to it that one request fails alone. */
+  const attend = async <T>(inbound: Inbound, place: Place, work: (line: Line) => Promise<T>): Promise<T | null> => {
+    const { host, port, secure } = place;
+    const line = ledger.begin({ kind: "http", host, port, scheme: secure ? "https" : "http", method: inbound.method });
+    if (context.isBlind()) {
+      line.write({ verdict: "refused", reason: "audit", status: 503 });
+      give(inbound, answerBlind());
+      return null;
+    }
+    if (open >= limits.requests) {
+      line.write({ verdict: "refused", reason: "limit", status: 503 });
+      give(inbound, answerBusy(limits.requests));
+      return null;
+    }
+    open += 1;
+    try {
+      return await work(line);
+    } catch (error) {
+      line.write({ verdict: "failed", reason: hide(messageOf(error)) });
+      inbound.abort();
+      return null;
+    } finally {
+      open -= 1;
+    }
+  };
+
+  const fail = (inbound: Inbound, { target, route }: Granted, error: unknown, line: Line): void => {
+    const { host, port, method, path } = target;
+    const asked = `${method} ${addressOf(route)}${path}`;
+    const message = hide(messageOf(error));
+    if (error instanceof DialFailure && error.reason === "address") {
+      const denial: Denial = {
+        kind: "deny",
+        code: "address",
+        rule: null,
+        message: `${asked} is not allowed: ${message}.`,
+        remedy: `The owner can allow it with a rule that says so: [[network.rules]] host = "${host}", local = true.`,
+      };
+      line.write({ ...refused(denial), status: 403 });
+      give(inbound, answerDenial(denial, { host, port, method, path }));
+      return;
+    }
+    const said = `${asked} was allowed, but failed: ${message}.`;
+    const isGiven = give(inbound, answerFailure(said, { host, port, method, path }));
+    line.write({ verdict: "failed", reason: message, ...(isGiven && { status: 502 }) });
+  };
+
+  return {
+    async handle(inbound, place) {
+      await attend(inbound, place, async (line) => {
+        const granted = grant(inbound, place, line);
+        if (granted === null) return;
+        const received = { bytes: 0 };
+        let sending: Sending | null = null;
+        let isGone = false;
+        let isAnswered = false;
+        line.measure(() => ({ sent: sending?.sent.bytes ?? 0, received: received.bytes }));
+        inbound.onGone(() => {
+          isGone = true;
+          sending?.abort();
+          if (!isAnswered) line.write({ verdict: "failed", reason: "the box has broken it off" });
+        });
+        try {
+          inbound.proceed();
+          sending = await send(granted, inbound.version);
+          if (isGone) return sending.abort();
+          await carryBack(inbound, await sending.reply, granted, received, line);
+          isAnswered = true;
+          await finish(sending, limits.lingerMs);
+          line.write({ verdict: "allowed" });
+          inbound.forsake();
+        } catch (error) {
+          sending?.abort();
+          if (!isGone) fail(inbound, granted, error, line);
+        }
+      });
+    },
+    upgrade(inbound, place) {
+      return attend(inbound, place, async (line) => {
+        const granted = grant(inbound, place, line);
+        if (granted === null) return null;
+        const { bound, outbound, route } = granted;
+        // In what is compressed nothing would be found.
+        const headers = bound.length === 0 ? outbound.headers : without(outbound.headers, "sec-websocket-extensions");
+        const upgrading = http1.upgrade({ ...outbound, headers }, route);
+        const received = { bytes: 0 };
+        let isGone = false;
+        line.measure(() => ({ sent: 0, received: received.bytes }));
+        inbound.onGone(() => {
+          isGone = true;
+          upgrading.abort();
+          line.write({ verdict: "failed", reason: "the box has broken it off" });
+        });
+        try {
+          const answered = await upgrading.answered;
+          if (answered.kind === "upgraded") {
+            const { reply, socket, head } = answered;
+            const isOdd = bound.length > 0 && valuesOf(reply.headers, "sec-websocket-extensions").length > 0;
+            if (!isGone && !isOdd) {
+              const said = scrubHeaders(bound, reply.headers);
+              return { headers: said, socket, head, line, sieve: bound.length === 0 ? undefined : new Scrubber(bound) };
+            }
+            socket.destroy();
+            if (isOdd) throw new Error("the WebSocket was granted in a way that was not asked for");
+            return null;
+          }
+          await carryBack(inbound, answered.reply, granted, received, line);
+          line.write({ verdict: "allowed" });
+        } catch (error) {
+          upgrading.abort();
+          if (!isGone) fail(inbound, granted, error, line);
+        }
+        return null;
+      });
+    },
+    close() {
+      http1.close();
+      http2.close();
+    },
+  };
+}
+
+/** An answer may be over before the request is. What is sent after it counts as well, and does not go on for ever. */
+async function finish(sending: Sending, lingerMs: number): Promise<void> {
+  const timer = setTimeout(() => sending.abort(), lingerMs);
+  await sending.finished;
+  clearTimeout(timer);
+}
+
+function addressOf({ host, port, secure }: Granted["route"]): string {
+  const [scheme, usual] = secure ? ["https", 443] : ["http", 80];
+  return `${scheme}://${host.includes(":") ? `[${host}]` : host}${port === usual ? "" : `:${port}`}`;
+}
+
+async function carryBack(
+  inbound: Inbound,
+  reply: Reply,
+  { bound }: Granted,
+  received: Tally,
+  line: Line,
+): Promise<void> {
+  const headers = ofTheMessage(reply.headers);
+  const isPlain = tokensOf(reply.headers, "transfer-encoding").every((coding) => coding === "chunked");
+  if (!isPlain) throw new Error("the answer is encoded on its way in a manner that was not asked for");
+  if (bound.length > 0 && !isIdentity(headers)) {
+    throw new Error("the answer is encoded although it was asked for as it is, so it cannot be searched for secrets");
+  }
+  const out = inbound.respond(reply.status, scrubHeaders(bound, headers));
+  line.note({ status: reply.status });
+  await pump(reply.body, out, received, bound.length === 0 ? undefined : new Scrubber(bound));
+  inbound.finish(scrubHeaders(bound, ofTheMessage(reply.trailers())));
+}
+
+/** An answer of our own; where one has begun already, there is nothing left but to break it off. */
+function give(inbound: Inbound, answer: Answer): boolean {
+  try {
+    inbound.respond(answer.status, pairs(answerHeaders(answer))).write(answer.body);
+    inbound.finish([]);
+    inbound.forsake();
+    return true;
+  } catch {
+    inbound.abort();
+    return false;
+  }
+}
+
+/** For words of ours, without secrets. Made anew when these are others. */
+function hiding({ secrets }: Context): (text: string) => string {
+  let known = secrets();
+  let hide = textScrubber(known);
+  return (text) => {
+    if (secrets() !== known) {
+      known = secrets();
+      hide = textScrubber(known);
+    }
+    return hide(text);
+  };
+}

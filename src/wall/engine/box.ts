@@ -1,0 +1,278 @@
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+import { getArchive, putArchive } from "../../engine/archive.ts";
+import type { EngineClient } from "../../engine/client.ts";
+import { createContainer, killContainer, removeContainer, startContainer } from "../../engine/containers.ts";
+import { inspectContainer } from "../../engine/inspection.ts";
+import { containerLogs } from "../../engine/logs.ts";
+import { EngineError, SessionError, WallError } from "../../errors.ts";
+import { sendSignal } from "../../machine/process.ts";
+import { lookAt, markOf, type ProcessMark } from "../../machine/process-mark.ts";
+import { argvOf, findFirstProcess } from "../../machine/processes.ts";
+import type { NativePrograms } from "../../machine/programs.ts";
+import type { ContainerPlan } from "../../plan/container.ts";
+import type { Plan } from "../../plan/plan.ts";
+import { corner } from "../../plan/wrappers.ts";
+import type { Doors } from "../doors.ts";
+import { doorsOf } from "../guarded.ts";
+import { openPins } from "../pin.ts";
+import { openReception, type Reception } from "../reception.ts";
+import type { Box, BoxBirth, Exit } from "../wall.ts";
+import { openContainerDoors } from "./doors.ts";
+import { laySeccompProfile, layTrust, makeInlet, unwritable, writeBirth } from "./inlet.ts";
+import type { NewContainer } from "./new-container.ts";
+import { removeSurely } from "./removal.ts";
+import { bindsOf, containerName, expectations, renderContainer } from "./render.ts";
+
+/** How long the engine may take from the start of a container until the warden calls. */
+const callMs = 30_000;
+
+/** How long a question takes to get to the engine; only a saving of time. */
+const handedOverMs = 2;
+
+/** How long somebody who has called a start off still waits for an engine that does not answer: for both together. */
+const patienceMs = 3_000;
+const removalMs = 5_000;
+
+export interface BoxOptions {
+  readonly client: EngineClient;
+  readonly native: NativePrograms;
+  readonly seccompProfile?: string | null;
+}
+
+/** Builds a container with the warden in it; resolves when the warden has called and every mount was found right. */
+export async function startContainerBox(
+  { client, native, seccompProfile = null }: BoxOptions,
+  plan: Plan,
+  container: ContainerPlan,
+  filter: Uint8Array,
+  labels: Readonly<Record<string, string>>,
+  birth: BoxBirth,
+): Promise<Box> {
+  const place = {
+    id: birth.id,
+    labels,
+    ...makeInlet(plan, container, birth.directory),
+    seccompProfile: laySeccompProfile(container, seccompProfile, birth.directory),
+  };
+  const token = randomBytes(32);
+  const listening = openReception(join(place.inlet, "in", `${birth.id}.sock`), token).catch((cause: unknown) => {
+    throw unwritable(place.inlet, cause);
+  });
+  using reception = disposeUnlessKept(await listening);
+  const binds = bindsOf(plan, { ...place, parts: birth.own });
+  // The engine takes paths, and some make what is missing: what has changed since the plan is refused before it is
+  // asked. What changes after that, the warden finds.
+  using pins = openPins(binds);
+  const expected = expectations(container, binds, pins.identities);
+  using _secret = writeBirth(place.inlet, token, filter, expected, birth.env);
+  const name = containerName(birth.id);
+  const over = new AbortController();
+  try {
+    birth.signal?.throwIfAborted();
+    // Called off while the engine is at it, it would make the container after it had been removed: so it is waited for,
+    // but not for as long as an engine may hang. What comes into being after that is found by its label.
+    const { api, body } = renderContainer(plan, container, place, binds);
+    await createContainer(client, name, body, { api, signal: soonAfter(birth.signal) });
+    birth.signal?.throwIfAborted();
+    await birth.furnish?.({
+      put: (tar, path) => putArchive(client, name, path, tar, { signal: birth.signal }),
+      get: (path) => getArchive(client, name, path, { signal: birth.signal }),
+    });
+    const started = startContainer(client, name, { signal: over.signal });
+    // Who does not come to wait for it need not hear of its failure.
+    started.catch(() => {});
+    // While the engine is at work: it must have heard what to do first.
+    await wait(handedOverMs);
+    layTrust(place.inlet, birth.trust ?? []);
+    await calledOrFailed(reception.value, started, birth.signal);
+    // Where the warden cannot tell (gVisor), what was swapped and not swapped back is seen from here.
+    if (expected.length === 0) pins.lookAgain();
+    // Before anything else runs inside that could look like it.
+    const pid = findFirstProcess(`${corner}/in/${birth.id}.sock`);
+    const first = pid === null ? null : markOf(pid);
+    const made = { client, container, name, labels, first, started };
+    const ports = doorsOf(plan);
+    const doors = ports === null ? null : await openContainerDoors(native, ports, made, birth.directory, birth.signal);
+    return new ContainerBox(made, birth.id, reception.keep(), doors);
+  } catch (error) {
+    const explained = await explain(client, name, error);
+    // An answer that nobody waits for any more would keep this process.
+    over.abort();
+    // Whatever there is of it must not stay; what cannot be removed now is found by its label.
+    await removeContainer(client, name, { timeoutMs: removalMs }).catch(() => {});
+    throw explained;
+  }
+}
+
+class ContainerBox implements Box {
+  readonly id: string;
+  readonly exited: Promise<Exit>;
+  readonly doors: Doors | null;
+  readonly #client: EngineClient;
+  readonly #reception: Reception;
+  /** The warden's process out here, once the engine has said which it is. */
+  readonly #first: Promise<ProcessMark | null>;
+  /** The same, when it is known. */
+  #known: ProcessMark | null = null;
+
+  constructor({ client, first, started }: NewContainer, id: string, reception: Reception, doors: Doors | null) {
+    this.id = id;
+    this.doors = doors;
+    this.#client = client;
+    this.#reception = reception;
+    this.#known = first;
+    this.#first = first === null ? this.#askForFirst(started) : Promise.resolve(first);
+    // To the engine, one whose first process ends before it is done with the start never began: it would stay.
+    started.catch(() => removeSurely(client, containerName(id), { timeoutMs: removalMs }).catch(() => {}));
+    this.exited = this.#watch();
+    // Whoever does not wait for the end need not hear of its failure.
+    this.exited.catch(() => {});
+  }
+
+  connect(signal?: AbortSignal): ReturnType<Box["connect"]> {
+    return this.#reception.connect(signal);
+  }
+
+  isThere(): boolean {
+    return this.#known === null ? this.#reception.isOpen() : isThere(this.#known);
+  }
+
+  /** Kills the first process: the kernel ends all the others with it, and the engine removes what is left. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    const first = await this.#first;
+    if (first !== null && isThere(first) && !(isWarden(first.pid, this.id) && sendSignal(first.pid, "SIGKILL"))) {
+      // Another user's, as with a shared Docker: then the engine does it.
+      await killContainer(this.#client, containerName(this.id), "SIGKILL");
+    }
+    const ended = this.exited.then(() => true);
+    // Whom the owner has paused does not even die: the engine lets it go on, and removes it.
+    if (!(await Promise.race([ended, wait(deathMs, false, { ref: false })]))) {
+      await removeSurely(this.#client, containerName(this.id), { timeoutMs: removalMs });
+    }
+    await ended;
+  }
+
+  /** For gVisor, whose processes are not the host's. */
+  async #askForFirst(started: Promise<void>): Promise<ProcessMark | null> {
+    await started;
+    const found = await inspectContainer(this.#client, containerName(this.id));
+    // One that has ended already may have been removed already, too.
+    this.#known = found === null || found.pid === 0 ? null : markOf(found.pid);
+    return this.#known;
+  }
+
+  async #watch(): Promise<Exit> {
+    try {
+      const first = await this.#first;
+      // While the warden has a connection open it lives; when it has none, its end is near or it dials again.
+      while (first !== null && isThere(first)) {
+        if (this.#reception.isOpen())
+          await Promise.race([this.#reception.emptied(), wait(lookMs, null, { ref: false })]);
+        else await wait(soonMs);
+      }
+      return { code: 0, killed: false };
+    } finally {
+      this.#reception[Symbol.dispose]();
+      await this.doors?.[Symbol.asyncDispose]();
+    }
+  }
+}
+
+const lookMs = 500;
+const soonMs = 2;
+
+/** How long the kernel may take to end all that is in a container. */
+const deathMs = 3_000;
+
+/** A number that an engine in another place has named may be anybody's here. gVisor's processes do not say whose they are. */
+function isWarden(pid: number, id: string): boolean {
+  return argvOf(pid).some((word) => word.endsWith(`/in/${id}.sock`));
+}
+
+function isThere(first: ProcessMark): boolean {
+  return lookAt(first) !== "dead";
+}
+
+/** Aborted a little later than another signal. */
+function soonAfter(signal: AbortSignal | undefined): AbortSignal {
+  const later = new AbortController();
+  const end = () => setTimeout(() => later.abort(signal?.reason), patienceMs).unref();
+  signal?.addEventListener("abort", end, { once: true });
+  return later.signal;
+}
+
+async function calledOrFailed(
+  reception: Reception,
+  started: Promise<void>,
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const late = new AbortController();
+  const tooLate = started.then(() => wait(callMs, "late" as const, { signal: late.signal }));
+  const aborted = new Promise<never>((_resolve, reject) => {
+    signal?.addEventListener("abort", () => reject(signal.reason), { once: true, signal: late.signal });
+  });
+  // A start that fails is what matters; one that succeeds says less than the call.
+  const failed = started.then(() => new Promise<never>(() => {}));
+  // Where it is called off before anybody waits, nobody hears of these.
+  for (const unheard of [tooLate, failed]) unheard.catch(() => {});
+  try {
+    signal?.throwIfAborted();
+    if ((await Promise.race([reception.called, failed, tooLate, aborted])) !== "late") return;
+    throw new SessionError(
+      "BOX_LOST",
+      `The container runs, but its first program has not called for ${callMs / 1_000} s.`,
+      {
+        hint: "The engine must run on this machine. gVisor needs runsc's `--host-uds=open` (`--fsgofer-host-uds` in older ones).",
+      },
+    );
+  } finally {
+    late.abort();
+  }
+}
+
+/** With what the first program has said, where there is anything. */
+async function explain(client: EngineClient, name: string, error: unknown): Promise<unknown> {
+  if (error instanceof WallError && error.code === "WALL_FAILED") return complained(error.message);
+  if (!(error instanceof SessionError) && !(error instanceof EngineError && error.code === "CONTAINER_START_FAILED")) {
+    return error;
+  }
+  const said = (await containerLogs(client, name, { timeoutMs: 2_000 }).catch(() => "")).trim();
+  if (said === "") return error;
+  const { code, message, hint, details } = error;
+  return new EngineError(code, `${message}\n${said}`, {
+    ...(hint === undefined ? {} : { hint }),
+    details,
+    cause: error,
+  });
+}
+
+/** In the warden's own words. */
+function complained(words: string): WallError {
+  const [, path] = /^mount (.*)$/s.exec(words) ?? [];
+  if (path === undefined) {
+    return new WallError("WALL_FAILED", `The container's first program could not begin: ${words}.`, {
+      hint: "The image or the engine's own restrictions may be in the way; `podbot run --debug` shows the plan.",
+    });
+  }
+  return new WallError("PATH_CHANGED", `What is mounted at ${path} in the container is not what was planned.`, {
+    hint: "Nothing was started. Somebody swapped the path after it was looked at; find out who, and start again.",
+    details: { path },
+  });
+}
+
+/** Something that is disposed of at the end of the scope, unless somebody has taken it on. */
+function disposeUnlessKept<T extends Disposable>(value: T): Disposable & { readonly value: T; keep(): T } {
+  let isKept = false;
+  return {
+    value,
+    keep() {
+      isKept = true;
+      return value;
+    },
+    [Symbol.dispose]() {
+      if (!isKept) value[Symbol.dispose]();
+    },
+  };
+}

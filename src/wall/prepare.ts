@@ -1,0 +1,129 @@
+import { existsSync, lstatSync, mkdirSync } from "node:fs";
+import { FilesystemError, WallError } from "../errors.ts";
+import { isGranted } from "../plan/access.ts";
+import type { Operation, Plan } from "../plan/plan.ts";
+import { type Holding, holdNames } from "./held.ts";
+import { openPins } from "./pin.ts";
+import type { Gap } from "./wall.ts";
+
+export interface Preparation {
+  readonly gaps: readonly Gap[];
+  /** What runs outside to build the wall. */
+  readonly programs: readonly string[];
+  /** Where claims on held names are recorded. */
+  readonly heldDirectory: string;
+}
+
+/** Refuses what cannot be trusted or enforced, and makes what the plan needs on the host. The same for every wall. */
+export function prepare(plan: Plan, { gaps, programs, heldDirectory }: Preparation): Holding {
+  refuseWritableWall(plan, programs);
+  if (gaps.length > 0) throw gapError(gaps);
+  makeKept(plan);
+  return holdNames(heldDirectory, plan.held, protectedPaths(plan));
+}
+
+/** The plan without names that could not be held, and built again where a socket of another program goes meanwhile. */
+export async function buildPossible<T>(plan: Plan, holding: Holding, build: (plan: Plan) => Promise<T>): Promise<T> {
+  return withPresentSockets(without(plan, holding.impossible), build);
+}
+
+/**
+ * Sockets of other programs come and go. One that has gone needs no mask; one that goes while the wall is built makes
+ * it fail, and then it is built again without.
+ */
+async function withPresentSockets<T>(plan: Plan, build: (plan: Plan) => Promise<T>): Promise<T> {
+  const present = withoutVanished(plan);
+  try {
+    return await build(present);
+  } catch (error) {
+    const isFailure = error instanceof WallError && (error.code === "WALL_FAILED" || error.code === "PATH_CHANGED");
+    if (isFailure && withoutVanished(present) !== present) return withPresentSockets(present, build);
+    if (isFailure) refuseChanged(present);
+    throw error;
+  }
+}
+
+/** What was moved while the wall was being built makes that fail in words of its own: then this is why. */
+function refuseChanged(plan: Plan): void {
+  using _pins = openPins(plan.operations.filter((operation) => operation.kind === "bind"));
+}
+
+function withoutVanished(plan: Plan): Plan {
+  const gone = plan.operations.flatMap((operation) =>
+    operation.kind === "mask" && isVanished(operation) ? [operation] : [],
+  );
+  if (gone.length === 0) return plan;
+  const isLeft = (operation: Operation) =>
+    operation.kind === "mask" ? !gone.includes(operation) : !wasAround(operation, gone.map(hostPath));
+  return { ...plan, operations: plan.operations.filter(isLeft) };
+}
+
+type Mask = Extract<Operation, { kind: "mask" }>;
+
+function hostPath({ source, target }: Pick<Mask, "source" | "target">): string {
+  return source ?? target;
+}
+
+function isVanished(mask: Mask): boolean {
+  return mask.fleeting === true && !isSocket(hostPath(mask));
+}
+
+/** A directory that was held for the sake of a socket in it, and has gone with it. */
+function wasAround(operation: Operation, paths: readonly string[]): boolean {
+  if (operation.kind !== "bind" || operation.access !== "rw") return false;
+  return paths.some((path) => path.startsWith(`${operation.source}/`)) && !existsSync(operation.source);
+}
+
+function isSocket(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false })?.isSocket() ?? false;
+}
+
+function gapError(gaps: readonly Gap[]): WallError {
+  return new WallError(
+    "GAP",
+    [
+      "This machine cannot enforce the whole plan, so nothing was started:",
+      ...gaps.map(({ name, about }) => `  ${name}: ${about}`),
+    ].join("\n"),
+    { hint: gaps.map(({ remedy }) => remedy).join(" "), details: { gaps } },
+  );
+}
+
+/** A wall that the agent can write is a wall that the agent owns the next time. */
+function refuseWritableWall(plan: Plan, programs: readonly string[]): void {
+  for (const program of programs) {
+    if (!isGranted(plan, program)) continue;
+    throw new WallError("BWRAP_MISSING", `${program} lies where the sandbox may write, so it cannot be trusted.`, {
+      hint: "Install it for the whole system, or work in another directory.",
+      details: { program },
+    });
+  }
+}
+
+function makeKept(plan: Plan): void {
+  for (const directory of plan.kept) {
+    try {
+      if (!existsSync(directory)) mkdirSync(directory, { recursive: true, mode: 0o700 });
+    } catch (cause) {
+      throw new FilesystemError("FILESYSTEM", `The sandbox's own directory ${directory} cannot be made.`, {
+        hint: "Make its parent writable, set XDG_CACHE_HOME to a directory that is, or switch off !@caches.",
+        cause,
+      });
+    }
+  }
+}
+
+/** Mounts that other sandboxes may rely on, too. */
+function protectedPaths(plan: Plan): readonly string[] {
+  return plan.operations.flatMap((operation) =>
+    operation.kind === "bind" && operation.access === "ro" ? [operation.source] : [],
+  );
+}
+
+function without(plan: Plan, impossible: ReadonlySet<string>): Plan {
+  if (impossible.size === 0) return plan;
+  return {
+    ...plan,
+    operations: plan.operations.filter((operation) => operation.kind !== "bind" || !impossible.has(operation.source)),
+  };
+}

@@ -1,0 +1,67 @@
+import { spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync, chownSync } from "node:fs";
+import { connect, createServer, type Server, type Socket } from "node:net";
+import type { EngineName } from "./record.ts";
+
+/** What a worker wants of the main process. */
+export type Wish =
+  | { readonly action: "kill" | "start" | "pause" | "resume" | "remove"; readonly service: string }
+  | { readonly action: "new"; readonly name: EngineName }
+  | { readonly action: "agent-archive" };
+
+type Answer = { readonly said: string } | { readonly error: string };
+
+/**
+ * Listens for wishes of the workers. They do not signal a service themselves, since a worker that has become an
+ * ordinary user could not, and what it started would end with it.
+ */
+export async function listen(path: string, gid: number, fulfil: (wish: Wish) => Promise<string>): Promise<Server> {
+  const server = createServer({ allowHalfOpen: true }, (socket) => {
+    const answer = (words: Answer) => socket.end(JSON.stringify(words));
+    hear(socket)
+      .then((wish) => fulfil(JSON.parse(wish) as Wish))
+      .then(
+        (said) => answer({ said }),
+        (error: unknown) => answer({ error: String(error) }),
+      )
+      .catch(() => socket.destroy());
+  });
+  server.listen(path);
+  await once(server, "listening");
+  chownSync(path, 0, gid);
+  chmodSync(path, 0o660);
+  return server;
+}
+
+export async function ask(path: string, wish: Wish): Promise<string> {
+  const socket = connect({ path, allowHalfOpen: true });
+  socket.end(JSON.stringify(wish));
+  return read(await hear(socket));
+}
+
+/** The same, done when it returns. */
+export function askNow(path: string, wish: Wish): string {
+  const script = `const socket = require("net").connect({ path: process.argv[1], allowHalfOpen: true });
+    socket.end(process.argv[2]); socket.pipe(process.stdout);`;
+  const words = ["-e", script, path, JSON.stringify(wish)];
+  const { stdout, stderr } = spawnSync(process.execPath, words, { encoding: "utf8" });
+  if (stdout === "") throw new Error(stderr);
+  return read(stdout);
+}
+
+/** What is said up to the end. (`text` would also close the other direction.) */
+async function hear(socket: Socket): Promise<string> {
+  let said = "";
+  socket.setEncoding("utf8").on("data", (part: string) => {
+    said += part;
+  });
+  await once(socket, "end");
+  return said;
+}
+
+function read(words: string): string {
+  const answer = JSON.parse(words) as Answer;
+  if ("error" in answer) throw new Error(answer.error);
+  return answer.said;
+}

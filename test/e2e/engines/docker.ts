@@ -1,0 +1,109 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { connect } from "node:net";
+import { join } from "node:path";
+import { execute } from "./execute.ts";
+import { Service, type ServiceOptions } from "./service.ts";
+import type { Ground, Started, Starter } from "./started.ts";
+
+/** The command line of the package that has the daemon; an earlier `docker` in PATH may be anything. */
+const program = "/usr/bin/docker";
+
+/** A Docker daemon with a containerd of its own, for root and for the group of an ordinary user. */
+export const docker: Starter = {
+  names: ["docker", "docker-group"],
+  prefix: "docker",
+  async start(ground: Ground): Promise<Started> {
+    const { run, place, archive, root, user } = ground;
+    const directory = join(run.directory, place);
+    mkdirSync(directory);
+    const socket = join(directory, "socket");
+    // Where a machine has a containerd Docker would use that one.
+    const containerd = new Service(run, configureContainerd(place, join(directory, "containerd")));
+    const service = new Service(run, { name: place, words: await daemonWords(ground, directory, socket), socket });
+    const env = { ...run.env, DOCKER_HOST: `unix://${socket}`, DOCKER_CONFIG: join(directory, "config") };
+    const cli = (...words: string[]) => execute([program, ...words], { env: { ...env, HOME: root.home } });
+
+    async function end(): Promise<void> {
+      await service.stop();
+      await containerd.stop();
+    }
+
+    try {
+      await containerd.start();
+      await service.start();
+      await cli("import", archive, run.image);
+    } catch (error) {
+      await end();
+      throw error;
+    }
+    const engine = { socket, image: run.image, env, command: [program] };
+    return {
+      place,
+      service,
+      engines: [
+        { ...engine, name: "docker", caller: root },
+        { ...engine, name: "docker-group", caller: user },
+      ],
+      async stop() {
+        service.resume();
+        try {
+          const ids = service.isRunning ? await cli("ps", "--all", "--quiet") : "";
+          if (ids !== "") await cli("rm", "--force", ...ids.split("\n"));
+        } finally {
+          await end();
+        }
+      },
+    };
+  },
+};
+
+async function daemonWords({ run, place, user }: Ground, directory: string, socket: string): Promise<string[]> {
+  const settings = join(directory, "daemon.json");
+  // This one writes a key to /etc/docker unless it is told another place; later ones have no such key.
+  const isOld = (await execute(["dockerd", "--version"])).includes("version 20.10");
+  writeFileSync(settings, JSON.stringify(isOld ? { "deprecated-key-path": join(directory, "key.json") } : {}));
+  return [
+    "dockerd",
+    ...["--host", `unix://${socket}`],
+    ...["--group", String(user.gid)],
+    ...["--config-file", settings],
+    ...["--data-root", join(directory, "data")],
+    ...["--exec-root", join(directory, "exec")],
+    ...["--pidfile", join(directory, "pid")],
+    ...["--containerd", join(directory, "containerd/socket")],
+    ...["--cgroup-parent", `/podbot-e2e-${run.id}/${place}`],
+    // No network of its own: nothing of the machine's is changed.
+    ...["--bridge=none", "--iptables=false", "--ip6tables=false", "--ip-forward=false", "--ip-masq=false"],
+  ];
+}
+
+function configureContainerd(place: string, directory: string): ServiceOptions {
+  mkdirSync(directory);
+  const at = (path: string) => JSON.stringify(join(directory, path));
+  const settings = `version = 2
+root = ${at("root")}
+state = ${at("state")}
+disabled_plugins = ["io.containerd.grpc.v1.cri"]
+[grpc]
+address = ${at("socket")}
+[plugins."io.containerd.internal.v1.opt"]
+path = ${at("opt")}
+`;
+  writeFileSync(join(directory, "config.toml"), settings);
+  return {
+    name: `${place}-containerd`,
+    words: ["containerd", "--config", join(directory, "config.toml")],
+    socket: join(directory, "socket"),
+    isReady: canConnect,
+  };
+}
+
+function canConnect(path: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(path, () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.on("error", () => resolve(false));
+  });
+}

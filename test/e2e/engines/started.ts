@@ -1,0 +1,31 @@
+import type { Caller, EngineName, EngineRecord } from "./record.ts";
+import type { Run } from "./run.ts";
+import type { Service } from "./service.ts";
+
+/** What an engine is started with. */
+export interface Ground {
+  readonly run: Run;
+  /** The name of its service, and of its directory in that of the run. */
+  readonly place: string;
+  /** The root of the image. */
+  readonly archive: string;
+  readonly root: Caller;
+  readonly user: Caller;
+}
+
+/** One service that the main process has started, and the engines that it is to the tests. */
+export interface Started {
+  readonly place: string;
+  readonly service: Service;
+  readonly engines: readonly Omit<EngineRecord, "control" | "service">[];
+  /** Removes all containers and ends what was started. */
+  stop(): Promise<void>;
+}
+
+/** How the service of an engine is started. */
+export interface Starter {
+  readonly names: readonly EngineName[];
+  /** What its place is called, before a number. Short: engines limit the length of their paths. */
+  readonly prefix: string;
+  start(ground: Ground): Promise<Started>;
+}

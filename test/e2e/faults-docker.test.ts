@@ -1,0 +1,4 @@
+import { engine } from "./engines/engine.ts";
+import { faults } from "./faults/suite.ts";
+
+faults("Docker", engine("docker"));

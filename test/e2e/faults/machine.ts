@@ -1,0 +1,215 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readdirSync, readFileSync, rmSync } from "node:fs";
+import { userInfo } from "node:os";
+import { basename, join } from "node:path";
+import { text } from "node:stream/consumers";
+import { afterAll, expect } from "vitest";
+import { ownerName } from "../../../src/keeper/engine.ts";
+import { until } from "../../eventually.ts";
+import { expectWhole, kill, type Listed, listing, namesIn, type Process, type Running } from "../../faults/machine.ts";
+import { program, World } from "../../world.ts";
+import { call } from "../engines/api.ts";
+import { networkWords, type TestEngine } from "../engines/engine.ts";
+
+/** The variable by which the processes of a place are found. */
+const mark = "FAULTS_WORLD";
+
+export interface Container {
+  readonly name: string;
+  readonly state: string;
+}
+
+/** A world whose sessions are behind the wall of an engine. What belongs to it is found by its name, wherever it is. */
+export class EnginePlace {
+  readonly world = new World();
+  readonly engine: TestEngine;
+  /** Where Podbot finds the engine. */
+  readonly socket: string;
+  readonly state = join(this.world.home, ".local/state/podbot");
+  readonly sessions = join(this.state, "sessions");
+  readonly runtime = join(this.world.directory, "run", "podbot");
+  readonly #held = join(userInfo().homedir, ".local/state/podbot/held");
+
+  constructor(engine: TestEngine, socket?: (world: World) => string) {
+    this.engine = engine;
+    this.socket = socket?.(this.world) ?? engine.socket;
+    Object.assign(this.world.env, { [mark]: this.world.directory }, networkWords(engine));
+    this.world.repository();
+    const settings = `image = ${JSON.stringify(engine.image)}\nengine_socket = ${JSON.stringify(this.socket)}\n`;
+    this.world.file("home/.config/podbot/config.toml", settings);
+    places.push(this);
+  }
+
+  spawn(words: readonly string[], cwd: string = this.world.project): Running {
+    const [file = "", ...args] = words;
+    const child = spawn(file, args, {
+      cwd,
+      env: this.world.env as NodeJS.ProcessEnv,
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    const exited = once(child, "exit");
+    const done = Promise.all([text(child.stdout), text(child.stderr), exited]).then(
+      ([stdout, stderr, [code, signal]]) => ({ status: (code as number | null) ?? -1, signal, stdout, stderr }),
+    );
+    return { child, exited, done };
+  }
+
+  start(...words: string[]): Running {
+    return this.spawn([process.execPath, program, ...words]);
+  }
+
+  podbot(...words: string[]): Running["done"] {
+    return this.start(...words).done;
+  }
+
+  /** Starts a session with a keeper of its own, and says its id. */
+  async detach(...command: string[]): Promise<string> {
+    const words = ["run", "--quiet", "--detach", "--agent", "custom", "--"];
+    const { status, stdout, stderr } = await this.podbot(...words, ...command);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
+    return stdout.trim();
+  }
+
+  async ps(): Promise<readonly Listed[]> {
+    const { status, stdout, stderr } = await this.podbot("ps", "--json");
+    expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
+    return JSON.parse(stdout);
+  }
+
+  /** Asked of the engine itself: all that bears our name, also what has ended or never ran. */
+  async containers(): Promise<readonly Container[]> {
+    const filters = JSON.stringify({ label: [`podbot.owner=${ownerName(this.state)}`] });
+    const path = `/v1.40/containers/json?all=true&filters=${encodeURIComponent(filters)}`;
+    const { status, body } = await call(this.engine.socket, "GET", path);
+    expect({ status, body }).toMatchObject({ status: 200 });
+    const found = JSON.parse(body) as readonly { readonly Names: readonly string[]; readonly State: string }[];
+    return found.map(({ Names, State }) => ({ name: Names[0]?.replace(/^\//, "") ?? "", state: State }));
+  }
+
+  /** Commands that were started in this world, and whoever is in a container that sees it. */
+  processes(): readonly Process[] {
+    return readdirSync("/proc")
+      .filter((name) => /^\d+$/.test(name))
+      .flatMap((name) => this.#processOf(Number(name)) ?? []);
+  }
+
+  #processOf(pid: number): Process | null {
+    const read = (file: string) => {
+      try {
+        return readFileSync(`/proc/${pid}/${file}`, "utf8");
+      } catch {
+        return "";
+      }
+    };
+    const isOurs =
+      read("environ").split("\0").includes(`${mark}=${this.world.directory}`) ||
+      // Something of ours is mounted there; others only cover our sockets.
+      read("mountinfo")
+        .split("\n")
+        .some((line) => line.split(" ")[3]?.includes(`/${basename(this.world.directory)}/`));
+    const stat = read("stat");
+    const [state = "", parent = ""] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    if (!isOurs || stat === "" || state === "Z") return null;
+    return { pid, parent: Number(parent), state, argv: read("cmdline").split("\0").slice(0, -1) };
+  }
+
+  /** The sessions that have a runtime directory. What Podbot remembers of engines lies beside them, and may stay. */
+  directories(): readonly string[] {
+    return namesIn(this.runtime).filter((name) => name !== "engines");
+  }
+
+  /** The processes of `podbot COMMAND`. What one has forked bears its name until it runs a program of its own. */
+  commands(command: string): readonly Process[] {
+    const named = this.processes().filter((process) => isPodbot(process, command));
+    return named.filter(({ parent }) => !named.some(({ pid }) => pid === parent));
+  }
+
+  /** The sessions whose warden lives. */
+  boxes(): readonly string[] {
+    const all = this.processes();
+    return all.filter((one) => isWarden(one, all)).map(({ argv }) => idOf(argv));
+  }
+
+  /** Claims on names that lie in this world: they are kept where every Podbot of this user finds them. */
+  claims(): readonly string[] {
+    return namesIn(this.#held).filter((name) => {
+      try {
+        return readFileSync(join(this.#held, name), "utf8").includes(`${this.world.directory}/`);
+      } catch {
+        return false;
+      }
+    });
+  }
+
+  /** Ends whatever a test that failed has left. */
+  async clear(): Promise<void> {
+    for (const { name } of await this.containers().catch(() => [])) {
+      await call(this.engine.socket, "DELETE", `/v1.40/containers/${name}?force=true`).catch(() => {});
+    }
+    for (const { pid } of this.processes()) kill(pid);
+    rmSync(this.world.directory, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+const places: EnginePlace[] = [];
+
+afterAll(async () => {
+  for (const place of places) await place.clear();
+});
+
+export function isPodbot({ argv }: Process, command: string): boolean {
+  return argv[1] === program && argv[2] === command;
+}
+
+/** The first process of a container. Its attendants have the same name, and it for a parent. */
+export function isWarden({ argv, parent }: Process, all: readonly Process[]): boolean {
+  return argv[0] === wardenName && all.find(({ pid }) => pid === parent)?.argv[0] !== wardenName;
+}
+
+export const wardenName = "/run/podbot/warden";
+
+/** Of the session that a warden was started for. */
+function idOf(argv: readonly string[]): string {
+  return /\/in\/([a-z0-9]+)\.sock$/.exec(argv[1] ?? "")?.[1] ?? "";
+}
+
+/** Whoever ends takes a moment: bounded, and then says who is left. */
+export async function expectNobody(place: EnginePlace): Promise<void> {
+  await until("everybody ends", () => place.processes().length === 0).catch(() => {});
+  expect(place.processes()).toEqual([]);
+}
+
+/** What must be true after `podbot stop --all`, whatever happened before. */
+export async function expectClean(place: EnginePlace, workspace: readonly string[]): Promise<void> {
+  const { world, sessions } = place;
+  expect(await place.ps()).toEqual([]);
+  await expectNobody(place);
+  expect(await place.containers()).toEqual([]);
+  expect(place.directories()).toEqual([]);
+  expect(namesIn(sessions)).toEqual([]);
+  expect(place.claims()).toEqual([]);
+  expect(mountsOf(world)).toEqual([]);
+  expectWhole(world, world.project, workspace);
+}
+
+function mountsOf({ directory }: World): readonly string[] {
+  return readFileSync("/proc/self/mountinfo", "utf8")
+    .split("\n")
+    .filter((line) => line.includes(directory));
+}
+
+/** One command, and everything is clean. */
+export async function stopAll(place: EnginePlace, workspace: readonly string[]): Promise<void> {
+  const { status, stderr } = await place.podbot("stop", "--all", "--time", "1");
+  expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
+  await expectClean(place, workspace);
+  // Nor is any engine asked again for what it cannot have.
+  expect(namesIn(join(place.state, "engines"))).toEqual([]);
+}
+
+/** What is in a workspace before anything has happened to it. */
+export function newPlace(engine: TestEngine, socket?: (world: World) => string) {
+  const place = new EnginePlace(engine, socket);
+  return { place, before: listing(place.world.project) };
+}

@@ -1,0 +1,94 @@
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { until } from "../../eventually.ts";
+import { kill } from "../../faults/machine.ts";
+import type { TestEngine } from "../engines/engine.ts";
+import { GoBetween, type Moment, type Question } from "./go-between.ts";
+import { type EnginePlace, newPlace, stopAll } from "./machine.ts";
+
+const moments: readonly (readonly [Question, Moment])[] = [
+  ["create", "asked"],
+  ["create", "passed on"],
+  ["create", "answered"],
+  ["start", "asked"],
+  ["start", "passed on"],
+  ["start", "answered"],
+];
+
+const cases = moments.flatMap(([question, moment]) =>
+  [false, true].map((detached) => ({ question, moment, detached })),
+);
+
+const command = ["--quiet", "--agent", "custom", "--", "sleep", "300"];
+
+/** The moments around the creation and the start of a container, of the program itself. */
+export function start(open: () => TestEngine): void {
+  async function between() {
+    const { place, before } = newPlace(open(), (world) => join(world.directory, "engine.sock"));
+    const goBetween = await GoBetween.open(place.socket, place.engine.socket);
+    return { place, before, goBetween, [Symbol.dispose]: () => goBetween[Symbol.dispose]() };
+  }
+
+  describe("a keeper that is killed while it has a container made", () => {
+    test.concurrent.each(cases)(
+      "once the engine's $question is $moment, detached: $detached",
+      async ({ question, moment, detached }) => {
+        using site = await between();
+        const { place, before, goBetween } = site;
+        const killed = new Promise<boolean>((resolve) => {
+          goBetween.at(question, moment, () => {
+            resolve(kill(keeperOf(place, detached)));
+            return moment === "asked" ? "hold" : "go on";
+          });
+        });
+        const running = place.start("run", ...(detached ? ["--detach"] : []), ...command);
+        expect(await killed).toBe(true);
+        const { status, signal, stderr } = await running.done;
+        // Whoever has only asked for the session hears that it has not come to be; or it was, for a moment: the
+        // container may work before the engine has said that it does.
+        if (!detached) expect(signal).toBe("SIGKILL");
+        else if (question === "start" && moment !== "asked") expect([0, 125]).toContain(status);
+        else expect(status).toBe(125);
+        expect(stderr).not.toContain("defect");
+        // What the engine has heard of, it finishes; one that was started ends without its keeper and goes by itself.
+        const stays = question === "create" ? moment !== "asked" : moment === "asked";
+        if (stays) await until("the container is there", async () => (await place.containers()).length === 1);
+        const [listed, ...others] = await place.ps();
+        expect(listed).toMatchObject({ state: "died" });
+        if (stays) expect(listed?.why).toContain("still there");
+        expect(others).toEqual([]);
+        await stopAll(place, before);
+      },
+      60_000,
+    );
+  });
+
+  describe("a start that hangs", () => {
+    test.concurrent.each(["create", "start"] as const)(
+      "at the engine's %s, is given up at Ctrl-C, and nothing is left",
+      async (question) => {
+        using site = await between();
+        const { place, before, goBetween } = site;
+        const held = new Promise<void>((resolve) => {
+          goBetween.at(question, "asked", () => {
+            resolve();
+            return "hold";
+          });
+        });
+        const running = place.start("run", ...command);
+        await held;
+        const asked = Date.now();
+        kill(running.child.pid ?? -1, "SIGINT");
+        const { status, stderr } = await running.done;
+        expect({ status, stderr }).toEqual({ status: 130, stderr: "" });
+        expect(Date.now() - asked).toBeLessThan(10_000);
+        await stopAll(place, before);
+      },
+      60_000,
+    );
+  });
+}
+
+function keeperOf(place: EnginePlace, detached: boolean): number {
+  return place.commands(detached ? "keep" : "run")[0]?.pid ?? -1;
+}

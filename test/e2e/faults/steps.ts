@@ -1,0 +1,147 @@
+import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { join } from "node:path";
+import { build } from "esbuild";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { SessionStep } from "../../../src/keeper/session.ts";
+import { until } from "../../eventually.ts";
+import { endless, expectNothingLost, writer } from "../../faults/agent.ts";
+import { casesOf, type Errand } from "../../faults/errand.ts";
+import { listing, namesIn } from "../../faults/machine.ts";
+import type { TestEngine } from "../engines/engine.ts";
+import type { Victim } from "./driver.ts";
+import { expectClean, expectNobody, newPlace, stopAll } from "./machine.ts";
+
+const everybody: Readonly<Record<SessionStep, readonly Victim[]>> = {
+  recorded: ["keeper"],
+  "directory-made": ["keeper"],
+  listening: ["keeper"],
+  "box-started": ["keeper", "warden"],
+  running: ["keeper", "warden"],
+  "agent-started": ["keeper", "warden", "agent"],
+  "agent-ended": ["keeper", "warden"],
+  "box-ended": ["keeper"],
+  "end-recorded": ["keeper"],
+  "directory-removed": ["keeper"],
+  removed: ["keeper"],
+};
+
+const cases = casesOf(everybody);
+
+const ending: readonly SessionStep[] = ["agent-ended", "box-ended", "end-recorded", "directory-removed", "removed"];
+
+/** The steps at which a container is there. */
+const boxed: readonly SessionStep[] = ["box-started", "running", "agent-started", "agent-ended"];
+
+/** How long a container may outlive its keeper: the warden waits for 5 s, and the engine removes what is left. */
+const orphanMs = 8_000;
+
+/** Whoever is killed at whichever step of a session. */
+export function steps(open: () => TestEngine): void {
+  /** Bundled beside the native programs, as any program that uses the library would be; the checkout may be another's. */
+  let directory = "";
+  let driver = "";
+
+  beforeAll(async () => {
+    directory = mkdtempSync("/var/tmp/podbot-test-");
+    driver = join(directory, "dist/driver.mjs");
+    for (const name of ["native", "node_modules"]) {
+      symlinkSync(join(import.meta.dirname, "../../..", name), join(directory, name));
+    }
+    await build({
+      entryPoints: [join(import.meta.dirname, "driver.ts")],
+      outfile: driver,
+      bundle: true,
+      platform: "node",
+      format: "esm",
+      target: "node20",
+      packages: "external",
+      logLevel: "error",
+    });
+  });
+
+  afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+  async function run(errand: Errand<Victim>) {
+    const { place, before } = newPlace(open());
+    const outcome = await place.spawn([process.execPath, driver, JSON.stringify(errand)]).done;
+    const endedAt = Date.now();
+    const started = listing(place.world.project).includes("work.txt");
+    return { place, outcome, endedAt, workspace: started ? [...before, "work.txt"].sort() : before, started };
+  }
+
+  describe("without a kill", () => {
+    test.each([false, true])("a session leaves exactly what it should, detached: %s", async (detached) => {
+      const command = writer(20) as Errand<Victim>["command"];
+      const { place, outcome, workspace } = await run({ step: null, victim: "keeper", detached, command });
+      expect(outcome).toMatchObject({ status: 0, stderr: "" });
+      expectNothingLost(place, outcome.stdout);
+      const sessions = await place.ps();
+      expect(sessions.map(({ state }) => state)).toEqual(detached ? ["ended"] : []);
+      await until("the engine has removed the container", async () => (await place.containers()).length === 0);
+      await stopAll(place, workspace);
+    });
+
+    test("the checks see a session while it runs, and what it holds", async () => {
+      const { place, before } = newPlace(open());
+      const command = writer(endless) as Errand<Victim>["command"];
+      const errand: Errand<Victim> = { step: null, victim: "keeper", detached: false, command };
+      const { done } = place.spawn([process.execPath, driver, JSON.stringify(errand)]);
+      await until("it works", () => listing(place.world.project).includes("work.txt"));
+      expect(await place.ps()).toMatchObject([{ state: "running" }]);
+      expect(place.boxes()).toEqual(place.directories());
+      expect(place.boxes()).toEqual(namesIn(place.sessions));
+      expect(await place.containers()).toEqual([{ name: `podbot-${place.boxes()[0]}`, state: "running" }]);
+      expect(namesIn(join(place.state, "engines")).length).toBe(1);
+      expect(place.claims().length).toBe(1);
+      expect(listing(place.world.project)).toContain(".podbot/");
+      await expect(expectClean(place, before)).rejects.toThrow();
+      await stopAll(place, [...before, "work.txt"].sort());
+      expectNothingLost(place, (await done).stdout);
+    });
+  });
+
+  describe("a SIGKILL leaves nothing that one command does not remove, and loses nothing", () => {
+    test.concurrent.each(cases)(
+      "at $step, for the $victim, detached: $detached",
+      async ({ step, victim, detached }) => {
+        const command = writer(ending.includes(step) ? 20 : endless) as Errand<Victim>["command"];
+        const { place, outcome, endedAt, workspace, started } = await run({ step, victim, detached, command });
+        const boxes = place.boxes();
+        const sessions = await place.ps();
+        // Of a container that is there all the time, somebody is told.
+        const isThere = boxes.length > 0 && place.boxes().length > 0;
+        if (isThere) expect(sessions).toMatchObject([{ id: boxes[0], why: expect.stringContaining("still there") }]);
+        if (victim === "keeper") {
+          expect(outcome).toMatchObject({ signal: "SIGKILL", stderr: "" });
+          const written = step === "end-recorded" || step === "directory-removed" || step === "removed";
+          const gone = step === "removed" && !detached;
+          expect(sessions.map(({ state }) => state)).toEqual(gone ? [] : [written ? "ended" : "died"]);
+          // Half of them are left to themselves, and the others ended by the command.
+          if (boxed.includes(step) && detached) await expectOrphanGone(place, endedAt);
+        } else {
+          // The keeper lives, sees it, and ends the session in order.
+          expect(outcome.signal).toBeNull();
+          const states = sessions.map(({ state }) => state);
+          // Of a session whose agent never ran, nobody could want to read anything.
+          if (started) expect(states).toEqual(detached ? ["ended"] : []);
+          else expect(states.filter((state) => state !== "ended")).toEqual([]);
+          if (victim === "agent") expect(outcome.status).toBe(137);
+          await expectNobody(place);
+          expect(place.directories()).toEqual([]);
+          expect(place.claims()).toEqual([]);
+        }
+        await stopAll(place, workspace);
+        if (started) expectNothingLost(place, outcome.stdout);
+      },
+      60_000,
+    );
+  });
+}
+
+/** Without any command: asked of the kernel and of the engine alone. */
+async function expectOrphanGone(place: ReturnType<typeof newPlace>["place"], since: number): Promise<void> {
+  await until("the container ends by itself", async () => {
+    return place.boxes().length === 0 && (await place.containers()).length === 0;
+  });
+  expect(Date.now() - since).toBeLessThan(orphanMs);
+}

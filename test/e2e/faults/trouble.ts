@@ -1,0 +1,342 @@
+import { existsSync, renameSync, rmSync, symlinkSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { markOf } from "../../../src/machine/process-mark.ts";
+import { until } from "../../eventually.ts";
+import { kill } from "../../faults/machine.ts";
+import { call } from "../engines/api.ts";
+import { newEngine, type TestEngine } from "../engines/engine.ts";
+import type { EngineName } from "../engines/record.ts";
+import { type EnginePlace, expectClean, expectNobody, newPlace, stopAll } from "./machine.ts";
+
+const run = ["run", "--quiet", "--agent", "custom", "--"] as const;
+
+/** Waits for a file that the tests make in the workspace. */
+const untilGo = ["sh", "-c", "while [ ! -e go ]; do sleep 0.05; done; exit 3"];
+
+/** How long a look may take, whatever is wrong with the engine. */
+const lookMs = 5_000;
+
+function keeperOf(place: EnginePlace): number {
+  return place.commands("keep")[0]?.pid ?? -1;
+}
+
+/** What a command says, and how long it takes. */
+async function timed<T>(work: Promise<T>): Promise<T & { readonly tookMs: number }> {
+  const began = Date.now();
+  const outcome = await work;
+  return { ...outcome, tookMs: Date.now() - began };
+}
+
+/** What happens to the engine itself, and to a container by its owner's hands. */
+export function trouble(name: EngineName, open: () => TestEngine): void {
+  ofTheEngine(name);
+  ofTheContainer(open);
+  ofThePlaces(open);
+}
+
+function ofTheEngine(name: EngineName): void {
+  let engine: TestEngine;
+  let own: AsyncDisposable | null = null;
+  beforeAll(async () => {
+    const started = await newEngine(name);
+    engine = started;
+    own = started;
+  });
+  // One that a test which failed has left dead would have all others fail.
+  afterEach(() => engine.start().catch(() => {}));
+  afterAll(() => own?.[Symbol.asyncDispose]());
+
+  describe("an engine that is killed under a session", () => {
+    test("and comes back: ps tells the truth all the time, and one command cleans", async () => {
+      const { place, before } = newPlace(engine);
+      const id = await place.detach(...untilGo);
+      await engine.kill();
+      const { tookMs, ...looked } = await timed(place.podbot("ps", "--json"));
+      expect(looked).toMatchObject({ status: 0, stderr: "" });
+      expect(tookMs).toBeLessThan(lookMs);
+      expect(JSON.parse(looked.stdout)).toMatchObject([{ id, state: "running" }]);
+      expect(place.boxes()).toEqual([id]);
+      expect(await place.podbot("exec", id, "echo", "inside")).toMatchObject({ status: 0, stdout: "inside\n" });
+      await engine.start();
+      // A Docker that comes back ends what it finds; Podman has nothing to do with what runs.
+      if (name.startsWith("podman")) {
+        expect(await place.podbot("exec", id, "touch", "go")).toMatchObject({ status: 0, stderr: "" });
+        await until("it ends", async () => (await place.ps())[0]?.state === "ended");
+        expect(await place.ps()).toMatchObject([{ id, state: "ended", exit: { code: 3 } }]);
+        await stopAll(place, [...before, "go"].sort());
+      } else {
+        const look = async () => ({ listed: await place.ps(), boxes: place.boxes() });
+        let seen = await look();
+        const agrees = () =>
+          seen.listed[0]?.id === id && (seen.listed[0].state === "running") === seen.boxes.includes(id);
+        await until("ps agrees with the kernel", async () => {
+          seen = await look();
+          return agrees();
+        }).catch((error) => expect(seen, String(error)).toBe("in agreement"));
+        await stopAll(place, before);
+      }
+    });
+
+    test("and does not come back: the agent ends all the same, and what cannot be known is said", async () => {
+      const { place, before } = newPlace(engine);
+      const [one, other] = [await place.detach(...untilGo), await place.detach("sleep", "300")];
+      await engine.kill();
+      place.world.file("home/project/go");
+      await until("the first ends", async () => (await place.ps())[0]?.state === "ended");
+      const keeper = place.commands("keep").find(({ argv }) => argv.includes("300"));
+      kill(keeper?.pid ?? -1);
+      await until("the second ends by itself", () => place.boxes().length === 0);
+      const sessions = await place.ps();
+      expect(sessions).toMatchObject([
+        { id: one, state: "ended", exit: { code: 3 } },
+        { id: other, state: "died", why: expect.stringContaining("engine does not answer") },
+      ]);
+      const { tookMs, ...stopped } = await timed(place.podbot("stop", "--all", "--time", "1"));
+      expect(tookMs).toBeLessThan(2 * lookMs);
+      expect(stopped.status).toBe(125);
+      expect(stopped.stdout).toBe(`${one}\n`);
+      expect(stopped.stderr).toMatch(/The engine at unix:.* cannot be reached: .*\n.*way out: .*engine/);
+      expect(await place.ps()).toMatchObject([{ id: other, state: "died" }]);
+      const refused = await timed(place.podbot(...run, "true"));
+      expect(refused).toMatchObject({ status: 125, stderr: expect.stringContaining("ENGINE_CONNECTION_FAILED") });
+      expect(refused.tookMs).toBeLessThan(lookMs);
+      await engine.start();
+      await stopAll(place, [...before, "go"].sort());
+    });
+
+    test("a session that is stopped meanwhile ends, and the rest goes when the engine is back", async () => {
+      const { place, before } = newPlace(engine);
+      await place.detach("sleep", "300");
+      await engine.kill();
+      const { tookMs, status, stderr } = await timed(place.podbot("stop", "--all", "--time", "1"));
+      expect(tookMs).toBeLessThan(2 * lookMs);
+      await expectNobody(place);
+      if (status !== 0) expect(stderr).toMatch(/cannot be reached.*\n.*way out/);
+      await engine.start();
+      await stopAll(place, before);
+    });
+  });
+
+  describe("an engine that has stopped answering", () => {
+    test("does not keep ps and exec from answering, and run and stop say so", async () => {
+      const { place, before } = newPlace(engine);
+      const [one, other] = [await place.detach("sleep", "300"), await place.detach("sleep", "301")];
+      engine.pause();
+      try {
+        const starting = timed(place.podbot(...run, "true"));
+        const [looked, inside] = await Promise.all([
+          timed(place.podbot("ps", "--json")),
+          timed(place.podbot("exec", one, "echo", "inside")),
+        ]);
+        expect(looked.tookMs).toBeLessThan(lookMs);
+        expect(JSON.parse(looked.stdout)).toMatchObject([
+          { id: one, state: "running" },
+          { id: other, state: "running" },
+        ]);
+        expect(inside).toMatchObject({ status: 0, stdout: "inside\n" });
+        expect(inside.tookMs).toBeLessThan(lookMs);
+        const keeper = place.commands("keep").find(({ argv }) => argv.includes("301"));
+        kill(keeper?.pid ?? -1);
+        expect(await place.ps()).toMatchObject([
+          { id: one, state: "running" },
+          { id: other, state: "died", why: expect.stringContaining("engine does not answer") },
+        ]);
+        const stopped = await timed(place.podbot("stop", other, "--time", "1"));
+        expect(stopped).toMatchObject({ status: 125, stdout: "" });
+        expect(stopped.stderr).toMatch(/has not answered for \d+ seconds.*\n.*way out/);
+        expect(stopped.tookMs).toBeLessThan(3 * lookMs);
+        const started = await starting;
+        expect(started).toMatchObject({ status: 125, stderr: expect.stringContaining("ENGINE_HEALTH_CHECK_TIMEOUT") });
+        expect(started.stderr).toMatch(/has not answered for \d+ seconds.*\n.*way out/);
+        expect(started.tookMs).toBeLessThan(12_000);
+      } finally {
+        engine.resume();
+      }
+      await stopAll(place, before);
+    });
+
+    test("is not waited for by somebody who presses Ctrl-C", async () => {
+      const { place, before } = newPlace(engine);
+      engine.pause();
+      try {
+        const running = place.start(...run, "true");
+        await until("it has begun", () => existsSync(join(place.world.directory, "run")));
+        await new Promise((resolve) => setTimeout(resolve, 500));
+        kill(running.child.pid ?? -1, "SIGINT");
+        const { tookMs, ...outcome } = await timed(running.done);
+        expect(outcome.signal ?? outcome.status).toEqual(outcome.signal === null ? 130 : "SIGINT");
+        expect(tookMs).toBeLessThan(lookMs);
+      } finally {
+        engine.resume();
+      }
+      await expectClean(place, before);
+    });
+  });
+}
+
+function ofTheContainer(open: () => TestEngine): void {
+  describe("a container whose owner", () => {
+    test("pauses it is said to be suspended, nobody can enter it, and stop removes it", async () => {
+      const { place, before } = newPlace(open());
+      const id = await place.detach("sleep", "300");
+      if (!pause(place, id)) return stopAll(place, before);
+      const words = expect.stringContaining(`unpause podbot-${id}`);
+      expect(await place.ps()).toMatchObject([{ id, state: "suspended", why: words }]);
+      expect(await place.podbot("exec", id, "true")).toMatchObject({ status: 125, stderr: words });
+      const stopped = await timed(place.podbot("stop", id, "--time", "1"));
+      expect(stopped).toMatchObject({ status: 0, stderr: "" });
+      expect(stopped.tookMs).toBeLessThan(20_000);
+      await expectClean(place, before);
+    });
+
+    test("pauses it and lets it go on has lost nothing", async () => {
+      const { place, before } = newPlace(open());
+      const id = await place.detach("sleep", "300");
+      if (pause(place, id)) expect(place.engine.cli("unpause", `podbot-${id}`)).toMatchObject({ status: 0 });
+      expect(await place.ps()).toMatchObject([{ id, state: "running" }]);
+      expect(await place.podbot("exec", id, "true")).toMatchObject({ status: 0, stderr: "" });
+      await stopAll(place, before);
+    });
+
+    test.each([
+      ["kills it", "kill"],
+      ["removes it", "rm", "-f"],
+    ])("%s ends its session, and whoever is attached hears of it", async (_, ...words) => {
+      const { place, before } = newPlace(open());
+      const running = place.start(...run, "sleep", "300");
+      await until("it runs", () => place.processes().some(({ argv }) => argv[0] === "sleep"));
+      const [id = ""] = place.boxes();
+      expect(place.engine.cli(...words, `podbot-${id}`)).toMatchObject({ status: 0 });
+      const { status, stderr } = await running.done;
+      // Who is removed may be asked to end before it is killed: then the agent has ended of SIGTERM.
+      if (status === 143) expect(words).toContain("rm");
+      else expect({ status, stderr }).toMatchObject({ status: 125, stderr: expect.stringContaining("BOX_LOST") });
+      await until("the engine has removed it", async () => (await place.containers()).length === 0);
+      await expectClean(place, before);
+    });
+
+    test("is another's is neither listed nor touched, whatever its label says", async () => {
+      const { place, before } = newPlace(open());
+      const { socket, image } = place.engine;
+      const id = await place.detach("sleep", "300");
+      const name = `podbot-${place.world.directory.replace(/.*-/, "").toLowerCase()}`;
+      const { status, body } = await call(socket, "POST", `/v1.40/containers/create?name=${name}`, {
+        Image: image,
+        Cmd: ["sleep", "300"],
+        Labels: { "podbot.session": "abcdefghjk", "podbot.owner": "another" },
+        HostConfig: { NetworkMode: "none", Ulimits: limits },
+      });
+      expect({ status, body }).toMatchObject({ status: 201 });
+      try {
+        expect(await place.ps()).toMatchObject([{ id, state: "running" }]);
+        expect((await place.podbot("stop", "abcdefghjk")).stderr).toContain("SESSION_NOT_FOUND");
+        await stopAll(place, before);
+        expect((await call(socket, "GET", `/v1.40/containers/${name}/json`)).status).toBe(200);
+      } finally {
+        await call(socket, "DELETE", `/v1.40/containers/${name}?force=true`);
+      }
+    });
+  });
+}
+
+/** False where it cannot be: the cgroups of an ordinary user have no freezer, unless they are of the second version. */
+function pause({ engine }: EnginePlace, id: string): boolean {
+  const { status, stderr } = engine.cli("pause", `podbot-${id}`);
+  const canPause = engine.name !== "podman-rootless" || existsSync("/sys/fs/cgroup/cgroup.controllers");
+  if (canPause) expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
+  else expect({ status, stderr }).toMatchObject({ status: 125, stderr: expect.stringContaining("cgroup") });
+  return canPause;
+}
+
+const limits = ["nofile", "nproc"].map((Name) => ({ Name, Soft: 1_024, Hard: 1_024 }));
+
+function ofThePlaces(open: () => TestEngine): void {
+  describe("a socket of the engine that", () => {
+    test("is gone for a while changes nothing for a session", async () => {
+      const { place, before } = newPlace(open(), (world) => join(world.directory, "engine.sock"));
+      symlinkSync(place.engine.socket, place.socket);
+      const id = await place.detach("sleep", "300");
+      renameSync(place.socket, `${place.socket}.away`);
+      expect(await place.ps()).toMatchObject([{ id, state: "running" }]);
+      expect(await place.podbot("exec", id, "true")).toMatchObject({ status: 0, stderr: "" });
+      expect(await place.podbot(...run, "true")).toMatchObject({
+        status: 125,
+        stderr: expect.stringContaining("ENGINE_SOCKET_NOT_FOUND"),
+      });
+      renameSync(`${place.socket}.away`, place.socket);
+      expect(await place.podbot(...run, "true")).toMatchObject({ status: 0, stderr: "" });
+      await stopAll(place, before);
+    });
+
+    test("does not exist any more leaves a record, and a way to be rid of it", async () => {
+      const { place, before } = newPlace(open());
+      const id = "abcdefghjk";
+      const directory = join(place.sessions, id);
+      place.world.file(join(directory, "record.json"), JSON.stringify(recordOf(place, id)));
+      const looked = await timed(place.podbot("ps", "--json"));
+      expect(looked.tookMs).toBeLessThan(lookMs);
+      expect(JSON.parse(looked.stdout)).toMatchObject([
+        { id, state: "died", why: expect.stringContaining("engine does not answer") },
+      ]);
+      const { status, stderr } = await place.podbot("stop", "--all");
+      expect(status).toBe(125);
+      expect(stderr).toContain("ENGINE_SOCKET_NOT_FOUND");
+      expect(stderr).toContain(directory);
+      rmSync(directory, { recursive: true });
+      await stopAll(place, before);
+    });
+  });
+
+  describe("a runtime directory that is deleted under a session", () => {
+    test("leaves it unreachable, and stop ends it by its process", async () => {
+      const { place, before } = newPlace(open());
+      const id = await place.detach("sleep", "300");
+      rmSync(place.runtime, { recursive: true });
+      expect(await place.ps()).toMatchObject([{ id, state: "unreachable" }]);
+      expect(await place.podbot("exec", id, "true")).toMatchObject({ status: 125 });
+      await stopAll(place, before);
+    });
+
+    test("and whose keeper is killed, too, does not hide its container, nor keep it", async () => {
+      const { place, before } = newPlace(open());
+      const id = await place.detach("sleep", "300");
+      rmSync(place.runtime, { recursive: true });
+      kill(keeperOf(place));
+      await until("the keeper ends", () => place.commands("keep").length === 0);
+      expect(await place.ps()).toMatchObject([{ id, state: "died", why: expect.stringContaining("still there") }]);
+      await until("the container ends by itself", () => place.boxes().length === 0);
+      await stopAll(place, before);
+    });
+
+    test("and whose record is, too, is still found by its container", async () => {
+      const { place, before } = newPlace(open());
+      const id = await place.detach("sleep", "300");
+      rmSync(join(place.runtime, id), { recursive: true });
+      rmSync(place.sessions, { recursive: true });
+      expect(await place.ps()).toMatchObject([{ id, state: "stray" }]);
+      await stopAll(place, before);
+    });
+  });
+}
+
+/** Of a session that died here, on an engine that is not there any more. */
+function recordOf({ runtime, world }: EnginePlace, id: string): object {
+  return {
+    version: 1,
+    id,
+    createdAt: "2026-01-01T00:00:00.000Z",
+    keeper: { ...markOf(process.pid), started: "1" },
+    dedicated: true,
+    wall: "engine",
+    engine: { endpoint: `unix://${world.directory}/nowhere.sock`, service: null },
+    directory: join(runtime, id),
+    cwd: world.project,
+    agent: "custom",
+    command: ["true"],
+    detached: true,
+    phase: "running",
+    endedAt: null,
+    exit: null,
+  };
+}

@@ -1,0 +1,3 @@
+import { hostedAgents } from "./agents/hosted.ts";
+
+hostedAgents("bubblewrap", null);
