@@ -97,6 +97,14 @@ const char *hand_over(int channel, int door, const char *line) {
     return "a door was not taken over";
 }
 
+const char *await_leave(int channel) {
+    char line[LONGEST_ANSWER];
+    if (!read_line(channel, line, sizeof line, moment() + ANSWER_MS)) return "nobody is behind the doors";
+    if (strcmp(line, BEGIN) == 0) return NULL;
+    errno = 0;
+    return "nobody is behind the doors";
+}
+
 /* As Node sends a socket to another Node. What is in `msg` is for the program on the other side. */
 static const char *hand_over_questions(int channel, int door) {
     return hand_over(channel, door,

@@ -26,8 +26,17 @@ const char *open_doors(const struct doors *doors, int channel);
 /* What Node says when it has got a socket. */
 #define TAKEN "{\"cmd\":\"NODE_HANDLE_ACK\"}"
 
+/* What Node sends for the word "begin". */
+#define BEGIN "\"begin\""
+
 /* Sends a line with a socket, and waits for that answer. Gives NULL, or what is wrong as above. */
 const char *hand_over(int channel, int door, const char *line);
+
+/*
+ * Waits until whoever has taken the doors over says that somebody is behind them: Node says that it has got a socket
+ * before anybody in its program hears of it. Gives NULL, or what is wrong as above.
+ */
+const char *await_leave(int channel);
 
 /* Whether anything of `events` happens before that moment. */
 bool wait_for(int channel, short events, long long end);

@@ -15,7 +15,7 @@
  *   F+D            the option words, each ended by NUL, for bubblewrap's --args
  *
  * If the box is to have doors, F is 5+P+2. Node's channel comes at 5+P, and goes to a process of its own, which opens
- * the doors and hands them over: see porter.h. Then bubblewrap finds
+ * the doors, hands them over and waits for the word that somebody is behind them: see porter.h. Then bubblewrap finds
  *
  *   5+P            where it tells of the box, for --info-fd
  *   5+P+1          what podbot-enter waits at, until the doors are there: at its end they will never be

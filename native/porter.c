@@ -68,6 +68,7 @@ static _Noreturn void be_porter(const uint16_t *ports, size_t count) {
     if (!parse_info(bytes, length, &info)) fail("bubblewrap tells nothing of the box that makes sense");
     struct doors doors = {.pid = info.pid, .network = info.network, .ports = ports, .count = count};
     const char *wrong = open_doors(&doors, CHANNEL);
+    if (wrong == NULL) wrong = await_leave(CHANNEL);
     if (wrong != NULL) fail(wrong);
     exit(write(LEAVE_TO_BEGIN, "", 1) == 1 ? 0 : FAILED);
 }

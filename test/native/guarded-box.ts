@@ -90,7 +90,7 @@ export async function passThrough(
   program: string,
   words: readonly string[],
   options: SpawnOptions = { stdio: ["ignore", "ignore", "pipe", "ipc"] },
-  onDoor: (door: Server | DatagramSocket) => void = () => {},
+  onDoor: (door: Server | DatagramSocket, child: ChildProcess) => void = () => {},
 ): Promise<Passed> {
   const child = spawn(program, words, { env: environment, ...options });
   const tcp = new Map<number, Server>();
@@ -99,11 +99,12 @@ export async function passThrough(
     const { door, port } = message as { door: string; port: number };
     if (door === "udp") dns = handle as DatagramSocket;
     else tcp.set(port, handle as Server);
-    onDoor(handle as Server | DatagramSocket);
+    onDoor(handle as Server | DatagramSocket, child);
   });
   const [said, [status]] = await Promise.all([
     text(child.stderr as NodeJS.ReadableStream),
-    once(child, "close") as Promise<[number | null]>,
+    // A child whose channel was closed out here never says that all of it is closed.
+    once(child, "exit") as Promise<[number | null]>,
   ]);
   return {
     status,

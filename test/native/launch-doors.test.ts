@@ -1,4 +1,4 @@
-import { execFile, type SpawnOptions } from "node:child_process";
+import { type ChildProcess, execFile, type SpawnOptions } from "node:child_process";
 import { chmodSync, closeSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -35,8 +35,15 @@ async function post(
   launch: string,
   bwrap: string,
   content: Buffer,
-  more: { readonly pins?: readonly string[]; readonly channel?: boolean } = {},
+  more: {
+    readonly pins?: readonly string[];
+    readonly channel?: boolean;
+    /** Called when the box has all of its doors, and waits. */
+    readonly onComplete?: (child: ChildProcess) => unknown;
+  } = {},
 ): Promise<Launched> {
+  const { onComplete = (child) => child.send("begin") } = more;
+  let doors = 0;
   const at = (name: string) => join(scratch, `${name}-${files}`);
   files++;
   writeFileSync(at("letter"), content);
@@ -46,12 +53,18 @@ async function post(
   const stdio: SpawnOptions["stdio"] = ["ignore", out, "pipe", letterFd, err, ...pins];
   try {
     const whole: SpawnOptions["stdio"] = more.channel === false ? stdio : [...stdio, "ipc"];
-    const passed = await passThrough(launch, [`${process.pid}`, bwrap], { stdio: whole }, answerAt);
+    const passed = await passThrough(launch, [`${process.pid}`, bwrap], { stdio: whole }, (door, child) => {
+      answerAt(door);
+      if (++doors === doorsOfBox) onComplete(child);
+    });
     return { ...passed, stdout: readFileSync(at("out"), "utf8"), stderr: readFileSync(at("err"), "utf8") };
   } finally {
     opened.forEach(closeSync);
   }
 }
+
+/** Questions, 53, 443 and 8080. */
+const doorsOfBox = 4;
 
 /** A real box, whose first program waits until it has its doors. */
 function box(enter: string, ...command: readonly string[]): Buffer {
@@ -77,6 +90,15 @@ describe.each([ordinary, sanitized])("podbot-launch with doors, $build build", (
         "203.0.113.7 80 Connection refused\n",
     );
     expect(run.status).toBe(0);
+  });
+
+  it.each<readonly [string, (child: ChildProcess) => unknown, string]>([
+    ["hangs up", (child) => setImmediate(() => child.disconnect()), "nobody is behind the doors: .*"],
+    ["says something else", (child) => child.send("begone"), "nobody is behind the doors"],
+  ])("never lets a box begin where whoever has its doors %s", async (_, onComplete, complaint) => {
+    using run = await post(launch, "/usr/bin/bwrap", box(enter, "echo", "ran"), { onComplete });
+    expect([run.status, run.stdout, run.ports]).toEqual([125, "", [53, 443, 8080]]);
+    expect(run.said).toMatch(new RegExp(`^podbot-gate: ${complaint}\npodbot-enter: the box has no doors\n$`));
   });
 
   it("leaves the command nothing of all that", async () => {

@@ -139,12 +139,13 @@ true`;
     );
   });
 
-  test("does not begin before they are there", async () => {
+  test("does not begin before somebody is behind them", async () => {
     const ground = lay();
     let begun: boolean | undefined;
     const { code } = await ground.run(["sh", "-c", "echo >begun"], {
       onDoors: () => {
-        begun = spawnSync("test", ["-e", join(ground.world.project, "begun")]).status === 0;
+        const look = "for _ in $(seq 20); do [ -e begun ] && exit; sleep 0.01; done; false";
+        begun = spawnSync("sh", ["-c", look], { cwd: ground.world.project }).status === 0;
       },
     });
     expect([code, begun]).toEqual([0, false]);

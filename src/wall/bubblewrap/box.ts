@@ -14,7 +14,7 @@ import { openPins } from "../pin.ts";
 import { openReception, type Reception } from "../reception.ts";
 import type { Box, BoxBirth, Exit } from "../wall.ts";
 import { wallFailure } from "./complaint.ts";
-import { closed, mostBytes, type Programs, startLauncher } from "./launch.ts";
+import { closed, letBegin, mostBytes, type Programs, startLauncher } from "./launch.ts";
 import { writeLetter } from "./letter.ts";
 
 /** The name of a session's socket, by which its box is known in the list of processes, too. */
@@ -42,6 +42,7 @@ export async function startBox(programs: Programs, plan: Plan, filter: Uint8Arra
     exited.finally(() => reception[Symbol.dispose]()).catch(() => {});
     const ports = doorsOf(plan);
     const opened = ports === null ? null : collectDoors(child, ports);
+    opened?.then(() => letBegin(child)).catch(() => {});
     opened?.then((doors) => exited.finally(() => doors[Symbol.asyncDispose]())).catch(() => {});
     await calledOrFailed(reception, child, exited, complaint, birth.signal);
     // They were there before the warden was.

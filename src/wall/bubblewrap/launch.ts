@@ -46,7 +46,13 @@ export async function launch(
     const failures: unknown[] = [];
     // Why there are none, the complaints say: the first program inside has ended by itself.
     doors
-      ?.then(birth.onDoors, () => {})
+      ?.then(
+        (opened) => {
+          birth.onDoors?.(opened);
+          letBegin(child);
+        },
+        () => {},
+      )
       .catch((error: unknown) => {
         failures.push(error);
         child.kill("SIGKILL");
@@ -98,6 +104,11 @@ export function startLauncher(
   } finally {
     closeSync(written);
   }
+}
+
+/** Of a box with doors, whose first program waits for it. Where the channel has ended, it has given up already. */
+export function letBegin(child: ChildProcess): void {
+  child.send("begin", () => {});
 }
 
 /** While bubblewrap is at work, this costs no time. Where it fails, nothing may run: a file would end too early. */
