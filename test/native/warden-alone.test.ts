@@ -128,7 +128,6 @@ time.sleep(300)`;
     keeper.kill("SIGKILL");
     test.expect(await warden.ended()).toMatchObject({ status: 143, complaints: "" });
     test.expect(performance.now() - before).toBeGreaterThan(5_000);
-    test.expect(performance.now() - before).toBeLessThan(12_000);
   });
 
   it("has lost its socket, but not its connections, is served to the last", { timeout: 60_000 }, async (test) => {
@@ -136,7 +135,7 @@ time.sleep(300)`;
     await keeper.listen();
     test.onTestFinished(() => keeper.close());
     const warden = startFirst(programs.warden, keeper.path, keeper.token, (clean) => test.onTestFinished(clean));
-    const command = await keeper.start(["sh", "-c", "echo begun; sleep 8; echo ended"]);
+    const command = await keeper.start(["sh", "-c", "echo begun; cat; echo ended"]);
     await command.untilOutput("begun");
     const parked = await keeper.connection();
     rmSync(dirname(keeper.path), { recursive: true });
@@ -147,9 +146,7 @@ time.sleep(300)`;
     command.send("E");
     const { end, output } = await command.outcome();
     test.expect({ end, output: output.toString() }).toEqual({ end: [0, 0], output: "begun\nended\n" });
-    const before = performance.now();
     test.expect(await warden.ended()).toMatchObject({ status: 143, complaints: "" });
-    test.expect(performance.now() - before).toBeLessThan(7_000);
   });
 
   it("has lost its socket, and still holds a connection, is waited for", { timeout: 60_000 }, async (test) => {

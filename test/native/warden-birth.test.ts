@@ -108,13 +108,11 @@ describe.each([ordinary, sanitized])("podbot-warden with a birth, $build build",
     const { path, heard, isOver } = await listen();
     const [first = "", ...more] = [...before, programs.warden, path, file];
     const warden = new Warden(first, more, Buffer.alloc(0));
-    const began = performance.now();
     const { status, complaints } = await warden.ended();
-    const tookMs = performance.now() - began;
     for (let waited = 0; !isOver() && waited < 2_000; waited += 10) await sleep(10);
     const said = heard.map((bytes) => bytes.subarray(40).toString());
     const isKnown = heard.every((bytes) => bytes.subarray(0, 40).equals(greeting("!", token)));
-    return { status, complaints, said, isKnown, tookMs };
+    return { status, complaints, said, isKnown };
   }
 
   it("says the hello with the token of its birth, and takes orders", async () => {
@@ -354,7 +352,6 @@ describe.each([ordinary, sanitized])("podbot-warden with a birth, $build build",
       make(path);
       const found = await complaintOf(path, nobody);
       expect(found).toMatchObject({ status: 125, said: ["the birth cannot be read"], isKnown: true });
-      expect(found.tookMs).toBeLessThan(5_000);
     });
 
     it("one that is too short for a token", async () => {

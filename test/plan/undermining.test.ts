@@ -89,10 +89,8 @@ test("two real programs never share a place", () => {
   expect(sources).toContain("/usr/bin/git.1");
 });
 
-test("matching takes time in proportion", () => {
-  const began = Date.now();
-  segmentMatcher("*a*a*a*b", "x").test("a".repeat(255));
-  expect(Date.now() - began).toBeLessThan(200);
+test("matching tries no pattern in every possible way", () => {
+  expect(segmentMatcher(`${"*a".repeat(6)}*b`, "x").test("a".repeat(255))).toBe(false);
 });
 
 describe("naming what Podbot protects does not let it be opened below", () => {

@@ -140,15 +140,14 @@ describe("what a keeper's socket says", () => {
       writeRecord(scratch.state, sampleRecord({ id: name, keeper: liveMark(), directory }));
       await listen(join(directory, "keeper.sock"), () => null);
     }
-    const before = performance.now();
+    // One after the other, it would take longer than a test may.
     const found = await gather({
       stateDirectory: scratch.state,
       runtimeRoots: [scratch.root],
       boxes: async () => seen(),
-      waitMs: 300,
+      waitMs: 2_000,
     });
     expect(found.map(({ keeper }) => keeper)).toEqual(Array(20).fill("silent"));
-    expect(performance.now() - before).toBeLessThan(3000);
   });
 });
 

@@ -2,7 +2,7 @@ import { existsSync, renameSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { markOf } from "../../../src/machine/process-mark.ts";
-import { until } from "../../eventually.ts";
+import { soon, until } from "../../eventually.ts";
 import { kill } from "../../faults/machine.ts";
 import { call } from "../engines/api.ts";
 import { newEngine, type TestEngine } from "../engines/engine.ts";
@@ -14,18 +14,8 @@ const run = ["run", "--quiet", "--agent", "custom", "--"] as const;
 /** Waits for a file that the tests make in the workspace. */
 const untilGo = ["sh", "-c", "while [ ! -e go ]; do sleep 0.05; done; exit 3"];
 
-/** How long a look may take, whatever is wrong with the engine. */
-const lookMs = 5_000;
-
 function keeperOf(place: EnginePlace): number {
   return place.commands("keep")[0]?.pid ?? -1;
-}
-
-/** What a command says, and how long it takes. */
-async function timed<T>(work: Promise<T>): Promise<T & { readonly tookMs: number }> {
-  const began = Date.now();
-  const outcome = await work;
-  return { ...outcome, tookMs: Date.now() - began };
 }
 
 /** What happens to the engine itself, and to a container by its owner's hands. */
@@ -52,9 +42,8 @@ function ofTheEngine(name: EngineName): void {
       const { place, before } = newPlace(engine);
       const id = await place.detach(...untilGo);
       await engine.kill();
-      const { tookMs, ...looked } = await timed(place.podbot("ps", "--json"));
+      const looked = await soon("a look", place.podbot("ps", "--json"));
       expect(looked).toMatchObject({ status: 0, stderr: "" });
-      expect(tookMs).toBeLessThan(lookMs);
       expect(JSON.parse(looked.stdout)).toMatchObject([{ id, state: "running" }]);
       expect(place.boxes()).toEqual([id]);
       expect(await place.podbot("exec", id, "echo", "inside")).toMatchObject({ status: 0, stdout: "inside\n" });
@@ -92,15 +81,13 @@ function ofTheEngine(name: EngineName): void {
         { id: one, state: "ended", exit: { code: 3 } },
         { id: other, state: "died", why: expect.stringContaining("engine does not answer") },
       ]);
-      const { tookMs, ...stopped } = await timed(place.podbot("stop", "--all", "--time", "1"));
-      expect(tookMs).toBeLessThan(2 * lookMs);
+      const stopped = await soon("the stop", place.podbot("stop", "--all", "--time", "1"));
       expect(stopped.status).toBe(125);
       expect(stopped.stdout).toBe(`${one}\n`);
       expect(stopped.stderr).toMatch(/The engine at unix:.* cannot be reached: .*\n.*way out: .*engine/);
       expect(await place.ps()).toMatchObject([{ id: other, state: "died" }]);
-      const refused = await timed(place.podbot(...run, "true"));
+      const refused = await soon("the refusal", place.podbot(...run, "true"));
       expect(refused).toMatchObject({ status: 125, stderr: expect.stringContaining("ENGINE_CONNECTION_FAILED") });
-      expect(refused.tookMs).toBeLessThan(lookMs);
       await engine.start();
       await stopAll(place, [...before, "go"].sort());
     });
@@ -109,8 +96,7 @@ function ofTheEngine(name: EngineName): void {
       const { place, before } = newPlace(engine);
       await place.detach("sleep", "300");
       await engine.kill();
-      const { tookMs, status, stderr } = await timed(place.podbot("stop", "--all", "--time", "1"));
-      expect(tookMs).toBeLessThan(2 * lookMs);
+      const { status, stderr } = await soon("the stop", place.podbot("stop", "--all", "--time", "1"));
       await expectNobody(place);
       if (status !== 0) expect(stderr).toMatch(/cannot be reached.*\n.*way out/);
       await engine.start();
@@ -124,32 +110,28 @@ function ofTheEngine(name: EngineName): void {
       const [one, other] = [await place.detach("sleep", "300"), await place.detach("sleep", "301")];
       engine.pause();
       try {
-        const starting = timed(place.podbot(...run, "true"));
+        const starting = soon("the start is given up", place.podbot(...run, "true"));
         const [looked, inside] = await Promise.all([
-          timed(place.podbot("ps", "--json")),
-          timed(place.podbot("exec", one, "echo", "inside")),
+          soon("a look", place.podbot("ps", "--json")),
+          soon("a command inside", place.podbot("exec", one, "echo", "inside")),
         ]);
-        expect(looked.tookMs).toBeLessThan(lookMs);
         expect(JSON.parse(looked.stdout)).toMatchObject([
           { id: one, state: "running" },
           { id: other, state: "running" },
         ]);
         expect(inside).toMatchObject({ status: 0, stdout: "inside\n" });
-        expect(inside.tookMs).toBeLessThan(lookMs);
         const keeper = place.commands("keep").find(({ argv }) => argv.includes("301"));
         kill(keeper?.pid ?? -1);
         expect(await place.ps()).toMatchObject([
           { id: one, state: "running" },
           { id: other, state: "died", why: expect.stringContaining("engine does not answer") },
         ]);
-        const stopped = await timed(place.podbot("stop", other, "--time", "1"));
+        const stopped = await soon("the stop", place.podbot("stop", other, "--time", "1"));
         expect(stopped).toMatchObject({ status: 125, stdout: "" });
         expect(stopped.stderr).toMatch(/has not answered for \d+ seconds.*\n.*way out/);
-        expect(stopped.tookMs).toBeLessThan(3 * lookMs);
         const started = await starting;
         expect(started).toMatchObject({ status: 125, stderr: expect.stringContaining("ENGINE_HEALTH_CHECK_TIMEOUT") });
         expect(started.stderr).toMatch(/has not answered for \d+ seconds.*\n.*way out/);
-        expect(started.tookMs).toBeLessThan(12_000);
       } finally {
         engine.resume();
       }
@@ -164,9 +146,8 @@ function ofTheEngine(name: EngineName): void {
         await until("it has begun", () => existsSync(join(place.world.directory, "run")));
         await new Promise((resolve) => setTimeout(resolve, 500));
         kill(running.child.pid ?? -1, "SIGINT");
-        const { tookMs, ...outcome } = await timed(running.done);
+        const outcome = await soon("it is given up", running.done);
         expect(outcome.signal ?? outcome.status).toEqual(outcome.signal === null ? 130 : "SIGINT");
-        expect(tookMs).toBeLessThan(lookMs);
       } finally {
         engine.resume();
       }
@@ -184,9 +165,8 @@ function ofTheContainer(open: () => TestEngine): void {
       const words = expect.stringContaining(`unpause podbot-${id}`);
       expect(await place.ps()).toMatchObject([{ id, state: "suspended", why: words }]);
       expect(await place.podbot("exec", id, "true")).toMatchObject({ status: 125, stderr: words });
-      const stopped = await timed(place.podbot("stop", id, "--time", "1"));
+      const stopped = await soon("the stop", place.podbot("stop", id, "--time", "1"));
       expect(stopped).toMatchObject({ status: 0, stderr: "" });
-      expect(stopped.tookMs).toBeLessThan(20_000);
       await expectClean(place, before);
     });
 
@@ -274,8 +254,7 @@ function ofThePlaces(open: () => TestEngine): void {
       const id = "abcdefghjk";
       const directory = join(place.sessions, id);
       place.world.file(join(directory, "record.json"), JSON.stringify(recordOf(place, id)));
-      const looked = await timed(place.podbot("ps", "--json"));
-      expect(looked.tookMs).toBeLessThan(lookMs);
+      const looked = await soon("a look", place.podbot("ps", "--json"));
       expect(JSON.parse(looked.stdout)).toMatchObject([
         { id, state: "died", why: expect.stringContaining("engine does not answer") },
       ]);

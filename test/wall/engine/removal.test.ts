@@ -2,11 +2,18 @@ import { expect, test } from "vitest";
 import { removeSurely } from "../../../src/wall/engine/removal.ts";
 import { failureOf, type Route, say, startEngine } from "../../engine/engine-server.ts";
 
+/** In place of a status: the engine ends in the middle of a question. */
+const gone = 0;
+
 /** An engine that answers a removal, and then a question about the container, with these; the last again and again. */
 async function engineWith(removals: readonly number[], looks: readonly number[]) {
   const next = (list: readonly number[]): Route => {
     let at = 0;
-    return (_request, response) => say(response, list[Math.min(at++, list.length - 1)] as number, { message: "odd" });
+    return (request, response) => {
+      const status = list[Math.min(at++, list.length - 1)] as number;
+      if (status === gone) request.destroy();
+      else say(response, status, { message: "odd" });
+    };
   };
   const engine = await startEngine({
     "DELETE /v1.40/containers/box": next(removals),
@@ -36,10 +43,7 @@ test("what cannot be removed is an error in the end, in the engine's own words",
 });
 
 test("an engine that is not there is not asked again", async () => {
-  const { client, server } = await engineWith([500], [200]);
-  server.close();
-  client[Symbol.dispose]();
-  const before = performance.now();
+  const { client, count } = await engineWith([gone], [gone]);
   await failureOf(removeSurely(client, "box", { timeoutMs: 1_000 }));
-  expect(performance.now() - before).toBeLessThan(1_800);
+  expect(count("DELETE")).toBe(1);
 });
