@@ -106,7 +106,7 @@ describe("podbot exec", () => {
     ]);
     expect(outcome.stdout).toBe("/usr\none two three \n");
     expect((await world.podbot(["exec", id, "pwd"])).stdout).toBe(`${world.project}\n`);
-    const late = await world.podbot(["exec", "--timeout", "300ms", id, "--", "sh", "-c", "echo begun; sleep 300"]);
+    const late = await world.podbot(["exec", "--timeout", "3s", id, "--", "sh", "-c", "echo begun; sleep 300"]);
     expect(late).toEqual({ status: 124, stdout: "begun\n", stderr: "" });
     await eventually(() => expect(processesOf(world).join("\n")).not.toContain(" sleep 300"));
   });

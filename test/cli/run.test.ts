@@ -53,7 +53,7 @@ describe("podbot run", () => {
 
   test("ends a command whose time is over, with 124", async () => {
     const world = sessionWorld();
-    const outcome = await run(world, ["sh", "-c", "echo begun; sleep 300"], "--timeout", "500ms");
+    const outcome = await run(world, ["sh", "-c", "echo begun; sleep 300"], "--timeout", "3s");
     expect(outcome).toEqual({ status: 124, stdout: "begun\n", stderr: "" });
     await expectNothingLeft(world);
   });

@@ -142,11 +142,11 @@ describe("an image", () => {
     const talk = async (response: ServerResponse, times: number) => {
       for (let at = 0; at < times; at++) {
         response.write(lines({ status: "still here" }));
-        await new Promise((resolve) => setTimeout(resolve, 50));
+        await new Promise((resolve) => setTimeout(resolve, 250));
       }
     };
     const patient = await startEngine({ [create]: async (_, response) => void response.end(await talk(response, 8)) });
-    await pullImage(patient.client, "x", { silenceMs: 200 });
+    await pullImage(patient.client, "x", { silenceMs: 1_500 });
     const silent = await startEngine({ [create]: (_, response) => void talk(response, 1) });
     const { code, message } = await failureOf(pullImage(silent.client, "x", { silenceMs: 200 }));
     expect([code, message]).toEqual(["ENGINE_REFUSED", "The registry has said nothing for 0.2 seconds."]);
