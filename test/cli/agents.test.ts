@@ -1,9 +1,9 @@
-import { existsSync, readdirSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, mkdirSync, readdirSync, watch } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { agents } from "../../src/agents/table.ts";
 import { type InstalledAgent, listAgents } from "../../src/keeper/installed.ts";
+import { eventually } from "../eventually.ts";
 import { newWorld, type World } from "../world.ts";
 
 /** A world in which these agents are scripts, on a PATH of their own with what scripts need. */
@@ -182,10 +182,20 @@ describe("podbot agents", () => {
 
   test("leaves nothing in the directory for temporary files", async () => {
     const world = worldWith({ claude: "echo 1.0.0" });
-    const left = () => readdirSync(tmpdir()).filter((name) => name.startsWith("podbot-agents-"));
-    const before = left();
+    const own = join(world.directory, "temporary");
+    mkdirSync(own);
+    const before = process.env["TMPDIR"];
+    process.env["TMPDIR"] = own;
+    onTestFinished(() => {
+      if (before === undefined) delete process.env["TMPDIR"];
+      else process.env["TMPDIR"] = before;
+    });
+    const made = new Set<string | null>();
+    const watcher = watch(own, (_, name) => void made.add(name));
     await listed(world);
-    expect(left().filter((name) => !before.includes(name))).toEqual([]);
+    await eventually(() => expect([...made]).toContainEqual(expect.stringMatching(/^podbot-agents-/)));
+    watcher.close();
+    expect(readdirSync(own)).toEqual([]);
   });
 
   test("takes no words", async () => {
