@@ -103,9 +103,11 @@ export function boxes(title: string, engine: TestEngine): void {
     test("has the warden as its first process, which takes in orphans and buries them", async () => {
       const first = await box.shell("tr '\\0' ' ' </proc/1/cmdline");
       expect(first.stdout).toMatch(new RegExp(`^/run/podbot/warden /run/podbot/in/${box.id}\\.sock `));
-      const orphan =
-        "sh -c 'sleep 0.5 & echo $!' >/tmp/orphan; sleep 0.1; cut -d' ' -f2,4 /proc/$(cat /tmp/orphan)/stat";
-      expect((await box.shell(orphan)).stdout).toBe("(sleep) 1\n");
+      await box.shell("sh -c 'sleep 60 >/dev/null 2>&1 & echo $!' >/tmp/orphan");
+      await eventually(async () => {
+        expect((await box.shell("cut -d' ' -f2,4 /proc/$(cat /tmp/orphan)/stat")).stdout).toBe("(sleep) 1\n");
+      });
+      await box.shell("kill $(cat /tmp/orphan)");
       await eventually(async () => {
         expect((await box.shell('test -e /proc/$(cat /tmp/orphan) && echo "still there"')).stdout).toBe("");
       });

@@ -29,6 +29,8 @@ describe("the helper that opens them", () => {
         const words = ["create", "--name", `podbot-${id}-doors`, ...labels, docker.image, "true"];
         expect(docker.cli(...words)).toMatchObject({ status: 0 });
       };
+      // The name of its own helper is free when the engine has removed that.
+      await until("the engine has removed it", () => !world.containers().includes(`podbot-${session.id}-doors`));
       leave("lonely");
       leave(session.id);
       await stopSessions({ ...world.env, ...docker.env }, "ended", 0);

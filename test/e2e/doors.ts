@@ -1,4 +1,3 @@
-import { randomInt } from "node:crypto";
 import { text } from "node:stream/consumers";
 import { describe, expect, test } from "vitest";
 import { findFirstProcess } from "../../src/machine/processes.ts";
@@ -7,6 +6,7 @@ import { openSandbox } from "../../src/sandbox/open.ts";
 import { type Doors, openDoors } from "../../src/wall/doors.ts";
 import type { Box } from "../../src/wall/wall.ts";
 import { answer, dialling } from "../native/guarded-box.ts";
+import { newId } from "../wall/conformance.ts";
 import { openEngineSite } from "./engine-site.ts";
 import type { TestEngine } from "./engines/engine.ts";
 
@@ -20,10 +20,9 @@ export interface GuardedContainer extends AsyncDisposable {
 }
 
 /** A container whose network leads to its doors alone. */
-export async function openGuardedContainer(engine: TestEngine): Promise<GuardedContainer> {
+export async function openGuardedContainer(engine: TestEngine, id = newId()): Promise<GuardedContainer> {
   const site = await openEngineSite(engine, { network: { mode: "allowlist", domains: ["example.com"] } });
   try {
-    const id = Array.from({ length: 10 }, () => "abcdefghjkmnpqrstuvwxyz".charAt(randomInt(23))).join("");
     const birth = { id, directory: site.newDirectory(), env, trust };
     const box = await site.wall.start(await site.plan(), birth);
     return {

@@ -30,7 +30,8 @@ import { inspectContainer, listContainers } from "../../src/engine/inspection.ts
 import { containerLogs } from "../../src/engine/logs.ts";
 import { ping } from "../../src/engine/ping.ts";
 import { openPrivateService } from "../../src/engine/service.ts";
-import { until } from "../eventually.ts";
+import { eventually, until } from "../eventually.ts";
+import { kill } from "../faults/machine.ts";
 
 /** A real Podman with storage of its own; nothing of the machine's is touched. */
 const directory = mkdtempSync("/var/tmp/podbot-e2e-engine-");
@@ -54,6 +55,8 @@ beforeAll(async () => {
     storage,
     `[storage]\ndriver = "overlay"\ngraphroot = "${directory}/root"\nrunroot = "${directory}/runroot"\n`,
   );
+  // Before there is a service, which ends where nobody uses it.
+  importImage();
   const endpoint = await openPrivateService({
     podman: "/usr/bin/podman",
     directory: join(directory, "service"),
@@ -62,7 +65,6 @@ beforeAll(async () => {
     idleSeconds: 5,
   });
   client = connectEngine(endpoint);
-  importImage();
 });
 
 afterAll(async () => {
@@ -119,8 +121,7 @@ async function rest(): Promise<void> {
 function endMonitors(): void {
   for (const name of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
     const [program = "", ...args] = argvOf(name);
-    if (program.endsWith("/conmon") && args.some((arg) => arg.startsWith(`${directory}/`)))
-      process.kill(Number(name), "SIGKILL");
+    if (program.endsWith("/conmon") && args.some((arg) => arg.startsWith(`${directory}/`))) kill(Number(name));
   }
 }
 
@@ -191,7 +192,7 @@ describe("a real Podman", () => {
     await startContainer(client, name);
     const running = await inspectContainer(client, name);
     expect(running).toMatchObject({ status: "running", labels: expect.objectContaining(labels) });
-    expect(readFileSync(`/proc/${running?.pid}/cmdline`, "utf8")).toContain("sleep");
+    await eventually(() => expect(readFileSync(`/proc/${running?.pid}/cmdline`, "utf8")).toContain("sleep"));
     expect((await listContainers(client, labels)).map((container) => container.name)).toContain(name);
     expect(await listContainers(client, { "podbot.e2e": "other" })).toEqual([]);
     const ended = waitContainer(client, name);
@@ -319,7 +320,7 @@ echo x >/nope; cat /sys/fs/cgroup/{memory/memory.limit_in_bytes,pids/pids.max,cp
   });
 
   test("removes a container that was to remove itself", async () => {
-    const name = await make({ HostConfig: { AutoRemove: true }, Cmd: ["bash", "-c", "exit 7"] });
+    const name = await make({ HostConfig: { AutoRemove: true }, Cmd: ["bash", "-c", "sleep 2; exit 7"] });
     const ended = waitContainer(client, name, { condition: "next-exit" });
     await sleep(200);
     await startContainer(client, name);

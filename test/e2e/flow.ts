@@ -341,10 +341,14 @@ export function flows(title: string, engine: TestEngine): void {
       const terminal = openTerminal(world);
       terminal.type(`podbot exec ${id} -- sh -c 'test -t 0 && test -t 1 && test -t 2 && stty size'; echo "status $?"`);
       await terminal.sees(/^40 120\nstatus 0$/m);
-      terminal.type(`podbot exec ${id} -- sh -c 'test -t 0 || test -t 1 || echo plain' | cat`);
-      await terminal.sees(/^plain$/m);
-      terminal.type(`podbot exec --no-tty ${id} -- sh -c 'test -t 0 || test -t 1 || echo neither'`);
-      await terminal.sees(/^neither$/m);
+      terminal.type(
+        `podbot exec ${id} -- sh -c 'test -t 0 || test -t 1 || echo plain' | cat; echo "status $((1 + 1))"`,
+      );
+      await terminal.sees(/^plain\nstatus 2$/m);
+      terminal.type(
+        `podbot exec --no-tty ${id} -- sh -c 'test -t 0 || test -t 1 || echo neither'; echo "status $((1 + 2))"`,
+      );
+      await terminal.sees(/^neither\nstatus 3$/m);
       if (isGvisor) return; // It tells nobody of a new size: see the conformance suite's list.
       terminal.type(
         `podbot exec ${id} -- sh -c 'trap "stty size; exit" WINCH; echo ready; while :; do sleep 0.1; done'`,
@@ -376,7 +380,7 @@ export function flows(title: string, engine: TestEngine): void {
       const [first, second] = [await begin(), await begin()];
       expect(world.containers().toSorted()).toEqual([`podbot-${first}`, `podbot-${second}`].toSorted());
       expect(await podbot(world, ["stop", "--time", "0", first])).toMatchObject({ status: 0 });
-      expect(world.containers()).toEqual([`podbot-${second}`]);
+      await eventually(() => expect(world.containers()).toEqual([`podbot-${second}`]));
       // What both had to protect is protected still.
       const attack = "echo evil >.podbot/config.toml || mv .podbot away || rmdir .podbot || echo held";
       expect((await podbot(world, ["exec", second, "--", "sh", "-c", attack])).stdout).toBe("held\n");

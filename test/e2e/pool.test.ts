@@ -6,6 +6,7 @@ import { planAgent } from "../../src/keeper/agent.ts";
 import { openPool } from "../../src/keeper/pool.ts";
 import type { Session } from "../../src/keeper/session.ts";
 import { listSessions } from "../../src/keeper/sessions.ts";
+import { eventually } from "../eventually.ts";
 import { World } from "../world.ts";
 import { engine } from "./engines/engine.ts";
 
@@ -68,8 +69,10 @@ test("boxes are prepared, handed out once each, refilled, and gone with the pool
     expect(await outputOf(session)).toContain("\nother\n");
   }
   expect(await listSessions(env)).toEqual([]);
-  const left = podman.cli("ps", "-a", "--format", "{{.Names}}", "--filter", "label=podbot.session").stdout;
-  for (const id of ids) expect(left).not.toContain(id);
+  await eventually(() => {
+    const left = podman.cli("ps", "-a", "--format", "{{.Names}}", "--filter", "label=podbot.session").stdout;
+    for (const id of ids) expect(left).not.toContain(id);
+  });
 });
 
 test("a box that was ended while it waited is not handed out", async () => {

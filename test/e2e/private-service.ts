@@ -64,7 +64,7 @@ export function privateService(title: string, name: "podman" | "podman-rootless"
       // Sessions find it again by their record.
       const words = ["run", "--detach", "--quiet", "--agent", "custom", "--image", engine.image, "--", "sleep", "300"];
       const id = (await podbot(world, words)).stdout.trim();
-      expect(world.containers()).toEqual([`podbot-${id}`]);
+      await eventually(() => expect(world.containers()).toEqual([`podbot-${id}`]));
       expect((await podbot(world, ["exec", id, "--", "sh", "-c", "exit 4"])).status).toBe(4);
       process.kill(first as number, "SIGKILL");
       await eventually(() => expect(services(directory)).toEqual([]));
@@ -74,13 +74,14 @@ export function privateService(title: string, name: "podman" | "podman-rootless"
 
     test("has a service that ends when nobody uses it, and is there again for who comes then", async () => {
       const options = { podman: "/usr/bin/podman", directory: join(world.directory, "run/s"), env: world.env };
-      const open = () => openPrivateService({ ...options, uid: process.getuid?.() ?? 0, idleSeconds: 1 });
+      const open = () => openPrivateService({ ...options, uid: process.getuid?.() ?? 0, idleSeconds: 4 });
       const { path } = await open();
       const [first] = services(options.directory);
       expect(first).toBeDefined();
       await eventually(() => expect(services(options.directory)).toEqual([]));
       expect((await open()).path).toBe(path);
       const [second] = services(options.directory);
+      expect(second).toBeDefined();
       expect(second).not.toBe(first);
       await eventually(() => expect(services(options.directory)).toEqual([]));
     });

@@ -188,6 +188,8 @@ export function below(...roots: readonly (number | undefined)[]): readonly Proce
 }
 
 export function kill(pid: number, signal: NodeJS.Signals = "SIGKILL"): boolean {
+  // To the kernel, -1 is everybody.
+  if (pid <= 0) throw new Error("there is nobody to be killed");
   try {
     return process.kill(pid, signal);
   } catch {

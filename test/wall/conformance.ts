@@ -157,10 +157,11 @@ export function conformance(name: string, open: () => Promise<Site>, lacks: read
     check("get signals as a group", async () => {
       await using box = await start();
       const word = newId();
-      const script = `trap 'echo got; wait; exit 3' USR1; sh -c 'trap "echo child; exit" USR1; while :; do sleep 0.1; done' ${word} & echo go; while :; do sleep 0.1; done`;
+      const script = `trap 'echo got; wait; exit 3' USR1; sh -c 'trap "echo child; exit" USR1; echo ready; while :; do sleep 0.1; done' ${word} & echo go; while :; do sleep 0.1; done`;
       const running = await box.sandbox.exec({ argv: ["sh", "-c", script] });
       const said = lines(running);
       await said.until("go");
+      await said.until("ready");
       running.kill("SIGUSR1");
       expect(await running.exited).toEqual({ code: 3, killed: false });
       await said.until("got");
@@ -621,6 +622,6 @@ function processesWith(word: string): readonly string[] {
   });
 }
 
-function newId(): SessionId {
+export function newId(): SessionId {
   return Array.from({ length: 10 }, () => "abcdefghjkmnpqrstuvwxyz".charAt(randomInt(23))).join("");
 }

@@ -20,7 +20,8 @@ export function agentsIn(title: string, engine: TestEngine): void {
   let image: string;
   beforeAll(async () => {
     image = await agentImage(engine);
-  });
+    // Whoever comes first has it built.
+  }, 600_000);
 
   describe.concurrent.each(cast)(`$name on ${title}`, (part) => {
     test("takes a turn with a tool call that works on the host's directory, and asks for no name", async () => {

@@ -53,7 +53,7 @@ export const speakers: readonly Speaker[] = [
       await answer(screen, /› 1\. Trust and continue/, "Enter");
       await answer(screen, /› 1\. Try new model/, "Down");
       await answer(screen, /› 2\. Use existing model/, "Enter");
-      await screen.sees(/^› /m);
+      await screen.sees(/^› (?!\d\.)/m);
     },
     // A line of which one end is at the left and the other at the right.
     drawn: (columns) => new RegExp(`^ +\\? for .{${columns - 20},${columns - 12}}view${end}`, "m"),

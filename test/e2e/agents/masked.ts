@@ -65,7 +65,8 @@ export function maskedTurns(title: string, engine: TestEngine | null): void {
         request.pipe(asking);
       });
       if (engine !== null) place = ["--image", await agentImage(engine), "--engine-socket", engine.socket];
-    });
+      // Whoever comes first has the image built.
+    }, 600_000);
     afterAll(async () => {
       await model?.[Symbol.asyncDispose]();
       await town[Symbol.asyncDispose]();

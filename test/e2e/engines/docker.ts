@@ -19,7 +19,12 @@ export const docker: Starter = {
     const socket = join(directory, "socket");
     // Where a machine has a containerd Docker would use that one.
     const containerd = new Service(run, configureContainerd(place, join(directory, "containerd")));
-    const service = new Service(run, { name: place, words: await daemonWords(ground, directory, socket), socket });
+    const service = new Service(run, {
+      name: place,
+      words: await daemonWords(ground, directory, socket),
+      socket,
+      pidfile: pidfileIn(directory),
+    });
     const env = { ...run.env, DOCKER_HOST: `unix://${socket}`, DOCKER_CONFIG: join(directory, "config") };
     const cli = (...words: string[]) => execute([program, ...words], { env: { ...env, HOME: root.home } });
 
@@ -57,6 +62,8 @@ export const docker: Starter = {
   },
 };
 
+const pidfileIn = (directory: string) => join(directory, "pid");
+
 async function daemonWords({ run, place, user }: Ground, directory: string, socket: string): Promise<string[]> {
   const settings = join(directory, "daemon.json");
   // This one writes a key to /etc/docker unless it is told another place; later ones have no such key.
@@ -69,7 +76,7 @@ async function daemonWords({ run, place, user }: Ground, directory: string, sock
     ...["--config-file", settings],
     ...["--data-root", join(directory, "data")],
     ...["--exec-root", join(directory, "exec")],
-    ...["--pidfile", join(directory, "pid")],
+    ...["--pidfile", pidfileIn(directory)],
     ...["--containerd", join(directory, "containerd/socket")],
     ...["--cgroup-parent", `/podbot-e2e-${run.id}/${place}`],
     // No network of its own: nothing of the machine's is changed.

@@ -130,8 +130,8 @@ function removeTrace(path: string): void {
     for (const entry of readdirSync(path, { withFileTypes: true })) {
       if (entry.isDirectory()) removeTrace(join(path, entry.name));
     }
-    // One that is still in use is told of at the end.
-    spawnSync("rmdir", [path]);
+    // One that was just left may be in use for a moment; if it still is then, it is told of at the end.
+    spawnSync("sh", ["-c", 'for _ in $(seq 20); do rmdir "$1" && exit; sleep 0.05; done', "sh", path]);
   }
 }
 

@@ -11,6 +11,8 @@ export interface ServiceOptions {
   readonly name: string;
   readonly words: readonly string[];
   readonly socket: string;
+  /** Where it writes its own number, if it does. */
+  readonly pidfile?: string;
   readonly env?: Readonly<Record<string, string>>;
   readonly uid?: number;
   readonly gid?: number;
@@ -38,9 +40,10 @@ export class Service {
   }
 
   async start(): Promise<void> {
-    const { name, words, socket, env, uid, gid, isReady = ping } = this.#options;
+    const { name, words, socket, pidfile = socket, env, uid, gid, isReady = ping } = this.#options;
     if (this.#child !== null) throw new Error(`${name} is running already`);
-    rmSync(socket, { force: true });
+    // One that was killed has left them; a number in it may be somebody else's by now, who would be taken for it.
+    for (const path of [socket, pidfile]) rmSync(path, { force: true });
     const log = join(this.#run.directory, `${name}.log`);
     const output = openSync(log, "a");
     const [program = "", ...args] = words;

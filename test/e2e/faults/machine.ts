@@ -6,7 +6,7 @@ import { basename, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { afterAll, expect } from "vitest";
 import { ownerName } from "../../../src/keeper/engine.ts";
-import { until } from "../../eventually.ts";
+import { eventually, until } from "../../eventually.ts";
 import { expectWhole, kill, type Listed, listing, namesIn, type Process, type Running } from "../../faults/machine.ts";
 import { program, World } from "../../world.ts";
 import { call } from "../engines/api.ts";
@@ -81,8 +81,12 @@ export class EnginePlace {
   async containers(): Promise<readonly Container[]> {
     const filters = JSON.stringify({ label: [`podbot.owner=${ownerName(this.state)}`] });
     const path = `/v1.40/containers/json?all=true&filters=${encodeURIComponent(filters)}`;
-    const { status, body } = await call(this.engine.socket, "GET", path);
-    expect({ status, body }).toMatchObject({ status: 200 });
+    // Podman fails to list any where one goes away meanwhile.
+    const { body } = await eventually(async () => {
+      const answer = await call(this.engine.socket, "GET", path);
+      expect(answer).toMatchObject({ status: 200 });
+      return answer;
+    });
     const found = JSON.parse(body) as readonly { readonly Names: readonly string[]; readonly State: string }[];
     return found.map(({ Names, State }) => ({ name: Names[0]?.replace(/^\//, "") ?? "", state: State }));
   }
@@ -185,7 +189,8 @@ export async function expectClean(place: EnginePlace, workspace: readonly string
   const { world, sessions } = place;
   expect(await place.ps()).toEqual([]);
   await expectNobody(place);
-  expect(await place.containers()).toEqual([]);
+  // An engine that was asked to remove one, or does it by itself, may take a moment.
+  await eventually(async () => expect(await place.containers()).toEqual([]));
   expect(place.directories()).toEqual([]);
   expect(namesIn(sessions)).toEqual([]);
   expect(place.claims()).toEqual([]);

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { build } from "esbuild";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { SessionStep } from "../../../src/keeper/session.ts";
-import { until } from "../../eventually.ts";
+import { eventually, until } from "../../eventually.ts";
 import { endless, expectNothingLost, writer } from "../../faults/agent.ts";
 import { casesOf, type Errand } from "../../faults/errand.ts";
 import { listing, namesIn } from "../../faults/machine.ts";
@@ -86,7 +86,8 @@ export function steps(open: () => TestEngine): void {
       expect(await place.ps()).toMatchObject([{ state: "running" }]);
       expect(place.boxes()).toEqual(place.directories());
       expect(place.boxes()).toEqual(namesIn(place.sessions));
-      expect(await place.containers()).toEqual([{ name: `podbot-${place.boxes()[0]}`, state: "running" }]);
+      const running = [{ name: `podbot-${place.boxes()[0]}`, state: "running" }];
+      await eventually(async () => expect(await place.containers()).toEqual(running));
       expect(namesIn(join(place.state, "engines")).length).toBe(1);
       expect(place.claims().length).toBe(1);
       expect(listing(place.world.project)).toContain(".podbot/");

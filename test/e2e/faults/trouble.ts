@@ -122,6 +122,7 @@ function ofTheEngine(name: EngineName): void {
         expect(inside).toMatchObject({ status: 0, stdout: "inside\n" });
         const keeper = place.commands("keep").find(({ argv }) => argv.includes("301"));
         kill(keeper?.pid ?? -1);
+        await until("the keeper ends", () => place.commands("keep").length === 1);
         expect(await place.ps()).toMatchObject([
           { id: one, state: "running" },
           { id: other, state: "died", why: expect.stringContaining("engine does not answer") },
@@ -143,7 +144,7 @@ function ofTheEngine(name: EngineName): void {
       engine.pause();
       try {
         const running = place.start(...run, "true");
-        await until("it has begun", () => existsSync(join(place.world.directory, "run")));
+        await until("it has begun", () => place.commands("run").length === 1);
         await new Promise((resolve) => setTimeout(resolve, 500));
         kill(running.child.pid ?? -1, "SIGINT");
         const outcome = await soon("it is given up", running.done);
@@ -278,14 +279,18 @@ function ofThePlaces(open: () => TestEngine): void {
     });
 
     test("and whose keeper is killed, too, does not hide its container, nor keep it", async () => {
-      const { place, before } = newPlace(open());
+      const { place, before: workspace } = newPlace(open());
       const id = await place.detach("sleep", "300");
       rmSync(place.runtime, { recursive: true });
       kill(keeperOf(place));
       await until("the keeper ends", () => place.commands("keep").length === 0);
-      expect(await place.ps()).toMatchObject([{ id, state: "died", why: expect.stringContaining("still there") }]);
+      const before = place.boxes();
+      const sessions = await place.ps();
+      expect(sessions).toMatchObject([{ id, state: "died" }]);
+      // It ends by itself after a while, which may be over.
+      if (before.length + place.boxes().length === 2) expect(sessions[0]?.why).toContain("still there");
       await until("the container ends by itself", () => place.boxes().length === 0);
-      await stopAll(place, before);
+      await stopAll(place, workspace);
     });
 
     test("and whose record is, too, is still found by its container", async () => {

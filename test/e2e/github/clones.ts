@@ -54,7 +54,7 @@ export function tokensOn(title: string, engine: TestEngine): void {
       const before = town.minted.length;
       const session = await start(world, { githubToken: true, config: { sandbox: { read_only_root } } });
       const read = () => say(session.sandbox, "cat /run/secrets/ghapp_token").then(({ stdout }) => stdout);
-      expect(await read()).toBe(town.minted[before]?.value);
+      expect(town.minted.slice(before).map(({ value }) => value)).toContain(await read());
       await eventually(async () =>
         expect([town.minted.length > before + 1, await read()]).toEqual([true, town.minted.at(-1)?.value]),
       );
@@ -78,7 +78,7 @@ export function tokensOn(title: string, engine: TestEngine): void {
 export function clonesOn(title: string, engine: TestEngine): void {
   describe(`a clone in a container of ${title}`, () => {
     test("is worked on and pushed, while the token is replaced; no token is seen anywhere but in its place", async () => {
-      const { town, world } = await settle(engine, { tokenMs: 6_000 });
+      const { town, world } = await settle(engine, { tokenMs: 10_000 });
       const session = await start(world, named);
       const where = await say(
         session.sandbox,
