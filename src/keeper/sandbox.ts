@@ -13,7 +13,7 @@ import { questions } from "../plan/request.ts";
 import type { Survey } from "../survey/survey.ts";
 import { takeSurvey } from "../survey/take.ts";
 import { BubblewrapWall } from "../wall/bubblewrap/wall.ts";
-import { namesHeld } from "../wall/held.ts";
+import { lookBesideOthers } from "../wall/held.ts";
 import { chooseMode, composeNetwork } from "./network.ts";
 import { type OutsideOf, openOutside } from "./outside.ts";
 import { agentsInOwnImage } from "./own-image.ts";
@@ -122,7 +122,7 @@ export async function planWith(
     nested: inside !== null,
     behindGateway: inside?.network === "allowlist" || inside?.network === "learn",
   });
-  const survey = takeSurvey(questions(request), namesHeld(held));
+  const survey = lookBesideOthers(held, (absent) => takeSurvey(questions(request), absent));
   if (workspace.path === cwd) refuseMoved(options, survey);
   const plan = makePlan(request, survey);
   const variables = () => resolveVariables(plan, config, env);

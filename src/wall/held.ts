@@ -42,10 +42,28 @@ export function holdNames(directory: string, names: readonly HeldName[], mounted
 }
 
 /**
- * What stands where it does only because a sandbox holds it. It may be gone in a moment, so whoever plans another one
- * takes it for missing: then it is held for that one, too.
+ * Looks at the machine with what stands where it does only because a sandbox holds it. That may be gone in a moment, so
+ * whoever plans another one takes it for missing: then it is held for that one, too. Where a sandbox has begun or ended
+ * meanwhile, a name of its own may have been taken for the owner's, and it is looked again.
  */
-export function namesHeld(directory: string): ReadonlySet<string> {
+export function lookBesideOthers<T>(directory: string, look: (held: ReadonlySet<string>) => T): T {
+  for (let left = mostLooks; ; left--) {
+    const before = stampOf(directory);
+    const seen = look(namesHeld(directory));
+    if (left === 1 || stampOf(directory) === before) return seen;
+  }
+}
+
+/** Sandboxes that begin and end all the time must not keep another from beginning. */
+const mostLooks = 5;
+
+/** Another one when a claim was made or dropped, be it both. */
+function stampOf(directory: string): string {
+  const changed = statSync(directory, { bigint: true, throwIfNoEntry: false })?.mtimeNs;
+  return [changed, ...filesIn(directory).filter(isClaim)].join(" ");
+}
+
+function namesHeld(directory: string): ReadonlySet<string> {
   const names = claims(directory).flatMap(({ claim }) => claim.names);
   return new Set(names.filter(isUntouched).map(({ path }) => path));
 }
@@ -54,8 +72,9 @@ function isUntouched({ path, placeholder }: HeldName): boolean {
   try {
     if (placeholder.kind === "directory") return readdirSync(path).length === 0;
     return isOwnContent(path, placeholder.content);
-  } catch {
-    return false;
+  } catch (error) {
+    // About to be made, or just removed.
+    return (error as NodeJS.ErrnoException).code === "ENOENT";
   }
 }
 
@@ -190,9 +209,13 @@ function isDead({ pid, started, space }: Claim, here: string): boolean {
   return space?.split(" ")[0] !== here.split(" ")[0];
 }
 
+function isClaim(name: string): boolean {
+  return name.endsWith(".json");
+}
+
 function claims(directory: string): readonly { readonly file: string; readonly claim: Claim }[] {
   return filesIn(directory)
-    .filter((name) => name.endsWith(".json"))
+    .filter(isClaim)
     .flatMap((name) => {
       const file = join(directory, name);
       try {
