@@ -88,7 +88,8 @@ async function open(path: string): Promise<Socket> {
 function firstLine(socket: Socket): Promise<{ readonly line: Buffer; readonly rest: Buffer }> {
   const lines = new LineReader(64 * 1024);
   return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => finish(() => reject(noAnswer("does not answer"))), answerMs);
+    // An answer that came while this process was held up is read before it is called late.
+    const timer = setTimeout(() => setImmediate(finish, () => reject(noAnswer("does not answer"))), answerMs);
     const onClose = () => finish(() => reject(noAnswer("hung up")));
     const onData = (bytes: Buffer) => {
       try {

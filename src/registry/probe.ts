@@ -46,7 +46,8 @@ function ask(address: string, expected: Expected, waitMs: number): Promise<Keepe
       connection.destroy();
       resolve(answer);
     };
-    const timer = setTimeout(() => finish("silent"), waitMs);
+    // An answer that came while this process was held up is read before it is called late.
+    const timer = setTimeout(() => setImmediate(finish, "silent"), waitMs);
     connection.on("error", (error) => finish(answerOf(error)));
     // Accepted and let go: a keeper that is just ending, or nobody that we know.
     connection.on("close", () => finish("silent"));

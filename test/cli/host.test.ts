@@ -485,7 +485,7 @@ describe("what is killed while podbot host runs", () => {
       hosting.child.kill("SIGKILL");
       await hosting.ended;
       await eventually(() => expect(processesOf(world)).toEqual([]));
-      for (const id of sessionsOf(world)) expect((await world.podbot(["stop", id])).status).toBe(0);
+      expect((await world.podbot(["stop", "--all"])).status).toBe(0);
       await expectNothingLeft(world);
     }
   });

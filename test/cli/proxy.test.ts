@@ -110,7 +110,7 @@ describe("podbot sandbox behind a proxy", () => {
 
   test("names the password in no argument list and no file, while a session runs and after it", async () => {
     const { world, proxy } = await stage();
-    const script = `curl -sS http://${host}/; echo "$HTTPS_PROXY"; sleep 1`;
+    const script = `curl -sS http://${host}/; echo "$HTTPS_PROXY"; until [ -e go ]; do sleep 0.05; done`;
     const words = ["run", "--allow", host, "--agent", "custom", "--", "sh", "-c", script];
     const child = world.spawn(words, { stdio: ["ignore", "pipe", "pipe"] });
     const output = Promise.all([text(child.stdout as never), text(child.stderr as never)]);
@@ -118,6 +118,7 @@ describe("podbot sandbox behind a proxy", () => {
     await expect.poll(() => proxy.asked, { timeout: 20_000 }).toEqual([`${host}:80`]);
     for (const trace of traces) expect(commandLines().filter((line) => line.includes(trace))).toEqual([]);
     expect(commandLines().some((line) => line.includes(host))).toBe(true);
+    world.file("home/project/go");
     await ended;
     expect((await output)[0]).toBe("plain\n\n");
     for (const trace of traces) expect(filesWith(world, trace)).toEqual([]);

@@ -63,6 +63,8 @@ function fakeSsh(engine: string, program = forwarding) {
   return { env: { PATH: `${bin}:${dirname(process.execPath)}`, SSH_LOG: log, ENGINE: engine }, calls };
 }
 
+// Others make tunnels at the same time.
+process.env["TMPDIR"] = dirname(freshPath());
 const tunnels = () => readdirSync(tmpdir()).filter((name) => name.startsWith("podbot-ssh-"));
 
 async function echo(client: EngineClient): Promise<string> {

@@ -8,11 +8,14 @@ import { runErrand } from "./errand.ts";
 
 export type Victim = "keeper" | "bwrap" | "warden" | "agent";
 
+/** One that is just becoming this program has no words yet. */
 function childOf(pid: number, name: string): number {
-  const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").map(Number);
-  const found = children.find((child) => readFileSync(`/proc/${child}/cmdline`, "latin1").split("\0")[0] === name);
-  if (found === undefined) throw new Error(`process ${pid} has no child ${name}`);
-  return found;
+  for (const end = Date.now() + 10_000; Date.now() < end; ) {
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").map(Number);
+    const found = children.find((child) => readFileSync(`/proc/${child}/cmdline`, "latin1").split("\0")[0] === name);
+    if (found !== undefined) return found;
+  }
+  throw new Error(`process ${pid} has no child ${name}`);
 }
 
 /** The box, from outside in. */

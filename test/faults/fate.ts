@@ -57,10 +57,12 @@ export async function live(stage: Stage, workspace: string, fate: Fate, commands
   if (fate.companion === "exec" && id !== undefined) void podbot("exec", id, "--", "sleep", "30");
   if (fate.companion !== null) await wait(stage.companyMs(fate));
   for (let tries = 0; tries < 10; tries++) {
-    const killed = stage.murder(fate);
-    if (killed !== null) return killed;
-    // All is over already: the same again, and the same moment of it.
-    await ended;
+    // Nobody to be killed is there yet, or all is over already.
+    for (let isOver = false; !isOver; isOver = await Promise.race([ended.then(() => true), wait(10, false)])) {
+      const killed = stage.murder(fate);
+      if (killed !== null) return killed;
+    }
+    // The same again, and the same moment of it.
     ended = start();
     await wait(fate.afterMs / (tries + 1));
   }

@@ -104,16 +104,17 @@ describe("a full disk", () => {
   test("that has space again later tells what of the log is missing", async () => {
     const { machine, before } = await booted(small);
     const script =
-      'while [ ! -e go ]; do sleep 0.05; done; seq 30000; while [ ! -e on ]; do sleep 0.05; done; echo "the end"';
+      'while [ ! -e go ]; do sleep 0.05; done; seq 30000; touch printed; while [ ! -e on ]; do sleep 0.05; done; echo "the end"';
     const id = await startDetached(machine, "sh", "-c", script);
     await machine.spawn(["sh", "-c", "head -c 100000 /dev/zero > $HOME/.local/state/full; touch go"]).done;
+    await until("it has printed", () => listing(machine.world.project).includes("printed"));
     await machine.spawn(["sh", "-c", "sleep 1; rm $HOME/.local/state/full; touch on"]).done;
     await until("it ends", async () => (await machine.ps())[0]?.state !== "running");
     const { status, stdout, stderr } = await machine.podbot("logs", id);
     expect(status).toBe(0);
     expect(stdout).toContain("the end");
     expect(stderr).toMatch(/\d+ bytes of this log could not be written/);
-    await stopAll(machine, [...before, "go", "on"].sort());
+    await stopAll(machine, [...before, "go", "on", "printed"].sort());
   });
 
   test("for the sockets means another place, with a warning, or an error that says so", async () => {

@@ -318,7 +318,7 @@ describe("an address that was dialled without a name", () => {
 
 describe("a connection that never becomes anything", () => {
   test("has one line, and does not stay", async () => {
-    await using inside = await leading(1, { limits: { silenceMs: 40, beginningMs: 80, headMs: 80, listenMs: 10 } });
+    await using inside = await leading(1, { limits: { silenceMs: 400, beginningMs: 800, headMs: 800, listenMs: 10 } });
     await ended(await inside.knock(80));
     await expect
       .poll(() => inside.audit)

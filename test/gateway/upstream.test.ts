@@ -60,7 +60,7 @@ function behind(proxy: ConnectProxy, more: More = {}, policy = policyOf(rules), 
     upstream: readUpstream(proxy.address(as), { NO_PROXY: none }),
     resolve: async () => [somewhere],
     ...more,
-    limits: { listenMs: 30, lingerMs: 200, ...more.limits },
+    limits: { listenMs: 300, lingerMs: 200, ...more.limits },
   });
   inside.believed = [outside.authority.certificatePem];
   return inside;

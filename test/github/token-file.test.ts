@@ -17,6 +17,7 @@ import { promisify } from "node:util";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { holdLease } from "../../src/github/lease.ts";
 import { makeSecretsDirectory, tokenFileName, writeToken } from "../../src/github/token-file.ts";
+import { until } from "../eventually.ts";
 
 function scratch(): string {
   const directory = mkdtempSync("/var/tmp/podbot-token-");
@@ -71,11 +72,12 @@ describe("a token's file", () => {
     await writeToken(directory, { value: token(0) });
     // Other processes, which read until the last token is there.
     const reader = `
-      const { readFileSync } = require("node:fs");
+      const { readFileSync, writeFileSync } = require("node:fs");
       let read = 0, torn = 0, last = "";
       for (const end = Date.now() + 20000; last !== "z" && Date.now() < end; ) {
         last = readFileSync(process.argv[1], "utf8");
         read += 1;
+        if (read === 1 && process.argv[2]) writeFileSync(process.argv[2], "");
         if (!/^(.)\\1*$/.test(last) || ![1, 40, 1000, 3000].includes(last.length)) torn += 1;
       }
       console.log(JSON.stringify({ torn, many: read > 20, last }));`;
@@ -87,9 +89,10 @@ describe("a token's file", () => {
       expect(JSON.parse(stdout)).toEqual({ torn: 0, many: expect.any(Boolean), last: "z" });
     }
     // The control: a file that is written in place is seen in pieces.
-    const torn = promisify(execFile)(process.execPath, ["-e", reader, path]);
     writeFileSync(path, "ab");
-    await new Promise((resolve) => setTimeout(resolve, 500));
+    const begun = join(directory, "begun");
+    const torn = promisify(execFile)(process.execPath, ["-e", reader, path, begun]);
+    await until("it is read", () => existsSync(begun));
     writeFileSync(path, "z");
     expect(JSON.parse((await torn).stdout).torn).toBeGreaterThan(0);
   });

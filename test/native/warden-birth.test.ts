@@ -417,7 +417,7 @@ describe("a damaged birth, sanitized build,", () => {
     });
     server.listen(path);
     // A changed filter may deny what a warden cannot do without.
-    const late = setTimeout(() => child.kill("SIGKILL"), 3_000);
+    const late = setTimeout(() => child.kill("SIGKILL"), 10_000);
     const [status, signal] = (await closed) as [number | null, string | null];
     clearTimeout(late);
     // What was said to its end, also where the end of the process was seen first.

@@ -134,7 +134,7 @@ describe.each([ordinary, sanitized])("podbot-warden as the first process of a bo
   it("ends with everything when it is told to from outside", async () => {
     const polite = await start(politely);
     await polite.untilOutput("here");
-    process.kill(first() ?? -1, "SIGTERM");
+    process.kill(first() as number, "SIGTERM");
     expect(await polite.outcome()).toMatchObject({ end: [0, 3], output: Buffer.from("here\nbye\n") });
     expect(await bwrap.ended()).toMatchObject({ status: 143 });
   });

@@ -22,12 +22,12 @@ import {
 
 const id = "abcdefgh23";
 
-async function gatherOne(scratch: Scratch, boxes: Boxes = seen()): Promise<Evidence | undefined> {
+async function gatherOne(scratch: Scratch, boxes: Boxes = seen(), waitMs = 10_000): Promise<Evidence | undefined> {
   const found = await gather({
     stateDirectory: scratch.state,
     runtimeRoots: [scratch.root],
     boxes: async () => boxes,
-    waitMs: 150,
+    waitMs,
   });
   expect(found.length).toBeLessThan(2);
   return found[0];
@@ -92,19 +92,19 @@ describe("what a keeper's socket says", () => {
     expect(await gatherOne(scratch)).toMatchObject({ keeper: "refused" });
   });
 
-  const others: readonly [string, (line: string) => string | null, string][] = [
+  const others: readonly [string, (line: string) => string | null, string, number?][] = [
     ["the keeper of another session", keeperOf("zzzzzzzzzz", { state: "/" }), "refused"],
     ["somebody without a name", () => '{"jsonrpc":"2.0","id":1,"result":null}\n', "refused"],
-    ["somebody who says nothing", () => null, "silent"],
+    ["somebody who says nothing", () => null, "silent", 150],
     ["somebody who hangs up", () => "", "silent"],
     ["somebody who talks nonsense", () => "hello\n", "silent"],
     ["somebody who never ends a line", () => "x".repeat(2 * 1024 * 1024), "silent"],
     ["a keeper that fails", () => '{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":""}}\n', "silent"],
   ];
-  test.each(others)("of %s", async (_, answer, keeper) => {
+  test.each(others)("of %s", async (_, answer, keeper, waitMs) => {
     const scratch = makeScratch();
     await listen(session(scratch), answer);
-    expect(await gatherOne(scratch)).toMatchObject({ keeper, socket: null });
+    expect(await gatherOne(scratch, seen(), waitMs)).toMatchObject({ keeper, socket: null });
   });
 
   test("is silence where its process is stopped", async () => {
@@ -118,7 +118,7 @@ describe("what a keeper's socket says", () => {
     child.kill("SIGSTOP");
     while (lookAt(mark) !== "stopped") await wait(5);
     session(scratch, mark);
-    expect(await gatherOne(scratch)).toMatchObject({ keeper: "silent", process: "stopped" });
+    expect(await gatherOne(scratch, seen(), 150)).toMatchObject({ keeper: "silent", process: "stopped" });
   });
 
   test("reaches from a place whose path is too long for a socket", async () => {

@@ -170,7 +170,7 @@ describe("output that nobody reads", () => {
   });
 
   test("does not keep a process alive whose time is over", async () => {
-    const process = await real.sandbox.exec({ argv: ["sh", "-c", producer], timeoutMs: 100, graceMs: 100 });
+    const process = await real.sandbox.exec({ argv: ["sh", "-c", producer], timeoutMs: 100, graceMs: 1_000 });
     expect(await process.exited).toEqual({ code: 124, killed: true });
   });
 });

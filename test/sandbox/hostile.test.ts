@@ -307,7 +307,7 @@ describe("credit", () => {
 
 describe("an end that does not come", () => {
   test("is not waited for after the signal to kill has been sent", async () => {
-    const { process, talk } = await begun({ ...anything, timeoutMs: 1, graceMs: 10 });
+    const { process, talk } = await begun({ ...anything, timeoutMs: 1, graceMs: 1_000 });
     talk.socket.write(frame("O", "so far"));
     expect(await process.exited).toEqual({ code: 124, killed: true });
     expect(Buffer.concat(await process.stdout.toArray()).toString()).toBe("so far");
@@ -326,7 +326,7 @@ describe("an end that does not come", () => {
 
   test("is not waited for when quitting", async () => {
     const { sandbox, peer } = await pretend(() => {});
-    await sandbox.quit(20);
+    await sandbox.quit(1_000);
     await peer.talks[0]?.closed;
     expect(peer.talks[0]?.frames.map(({ type }) => type)).toEqual(["Q"]);
   });

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openSandbox } from "../../src/sandbox/open.ts";
 import type { Command, Process } from "../../src/sandbox/sandbox.ts";
+import { until } from "../eventually.ts";
 import { hear, type RealSandbox, startWarden, textOf } from "./harness.ts";
 import { outcome } from "./peer.ts";
 
@@ -63,10 +64,14 @@ describe("a command", () => {
 
   test("is watched, whether or not anybody reads what it says", async () => {
     const seen: string[] = [];
-    const process = await shell("echo out; sleep 0.05; echo err >&2; sleep 0.05; echo more", {
+    const process = await shell("echo out; read _; echo err >&2; read _; echo more", {
       watch: (stream, bytes) => seen.push(`${stream} ${bytes.toString().trim()}`),
     });
     process.stderr.resume();
+    for (const count of [1, 2]) {
+      await until("it is seen", () => seen.length === count);
+      process.stdin.write("\n");
+    }
     await process.exited;
     expect(seen).toEqual(["stdout out", "stderr err", "stdout more"]);
     expect(await textOf(process.stdout)).toBe("out\nmore\n");

@@ -1,14 +1,5 @@
 import { execFileSync, spawn } from "node:child_process";
-import {
-  chmodSync,
-  existsSync,
-  lstatSync,
-  mkdirSync,
-  readFileSync,
-  readlinkSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { chmodSync, lstatSync, mkdirSync, readFileSync, readlinkSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { PassThrough, Readable } from "node:stream";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -32,7 +23,13 @@ async function tarsFor(target: string): Promise<string> {
   const { stdout } = await real.sandbox.exec({ argv: ["sh", "-c", `grep -zlsF ${target} /proc/[0-9]*/cmdline`] });
   const files = (await textOf(stdout)).split("\n").filter((line) => line !== "");
   return files
-    .map((file) => (existsSync(file) ? readFileSync(file, "latin1") : ""))
+    .map((file) => {
+      try {
+        return readFileSync(file, "latin1");
+      } catch {
+        return "";
+      }
+    })
     .filter((line) => line.startsWith("tar"))
     .join();
 }

@@ -204,7 +204,7 @@ export function conformance(name: string, open: () => Promise<Site>, lacks: read
       const stubborn = await box.sandbox.exec({
         argv: ["sh", "-c", "trap '' TERM HUP; while :; do sleep 0.1; done", word],
         timeoutMs: 200,
-        graceMs: 200,
+        graceMs: 1_000,
       });
       expect(await stubborn.exited).toEqual({ code: 124, killed: true });
       expect(await insideWith(box.sandbox, word)).toBe("");

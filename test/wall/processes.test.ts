@@ -1,7 +1,7 @@
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { closeSync, existsSync, openSync, readdirSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { closeSync, existsSync, openSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { basename, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { until } from "../eventually.ts";
 import { newWorld, program, type World } from "../world.ts";
@@ -187,17 +187,19 @@ describe("the environment", () => {
 describe("the list of mounts", () => {
   test("stands in no argument list that others can read", async () => {
     const world = newWorld();
+    const mark = basename(world.directory);
     const { child, ended } = await ready(
       world,
-      "echo ready; sleep 0.5",
+      `echo ready; sleep 300; : ${mark}`,
       "--exclude",
       "~/a-telling-name",
       "--ro",
       "~/.ssh",
     );
-    const init = processesWith("/run/podbot/enter");
-    expect(init.length).toBeGreaterThan(0);
-    for (const pid of init) expect(readFileSync(`/proc/${pid}/cmdline`, "latin1")).not.toMatch(/bind|tmpfs|telling/);
+    const lines = processesWith(mark).map((pid) => readFileSync(`/proc/${pid}/cmdline`, "latin1"));
+    const inits = lines.filter((line) => line.includes("/run/podbot/enter"));
+    expect(inits.length).toBeGreaterThan(0);
+    for (const line of inits) expect(line).not.toMatch(/bind|tmpfs|telling/);
     child.kill("SIGKILL");
     await ended;
   });
@@ -277,7 +279,7 @@ describe("two sandboxes in one directory", () => {
     );
     expect((await world.inside("mkdir .podbot/x")).status).not.toBe(0);
     expect(existsSync(join(world.project, ".podbot"))).toBe(true);
-    world.file("home/project/go");
+    writeFileSync(join(world.project, "go"), "");
     expect((await ended).said).toBe("ready\nkept\n");
     expect(existsSync(join(world.project, ".podbot"))).toBe(false);
     expect(world.git("status", "--short")).toBe("");
@@ -285,13 +287,15 @@ describe("two sandboxes in one directory", () => {
 
   test("whichever ends first", async () => {
     const world = newWorld();
-    const first = await ready(world, "echo ready; sleep 0.4; true");
+    const first = await ready(world, "echo ready; until [ -e one ]; do sleep 0.02; done");
     const second = await ready(
       world,
-      "echo ready; sleep 1.2; mkdir .podbot/x 2>/dev/null || rmdir .podbot 2>/dev/null || echo refused",
+      "echo ready; until [ -e two ]; do sleep 0.02; done; mkdir .podbot/x 2>/dev/null || rmdir .podbot 2>/dev/null || echo refused",
     );
+    writeFileSync(join(world.project, "one"), "");
     expect((await first.ended).code).toBe(0);
     expect(existsSync(join(world.project, ".podbot"))).toBe(true);
+    writeFileSync(join(world.project, "two"), "");
     expect((await second.ended).said).toBe("ready\nrefused\n");
     expect(existsSync(join(world.project, ".podbot"))).toBe(false);
   });

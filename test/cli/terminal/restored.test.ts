@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { eventually } from "../../eventually.ts";
@@ -107,9 +107,10 @@ describe.each(ways)("after podbot $name the terminal is as before,", ({ name, pr
 
   test("when what drew on it is killed", async () => {
     const world = sessionWorld();
-    const command = `sh -c 'printf "\\033[?1049h\\033[?25l\\033[?1000;1006h\\033[Hdrawn"; sleep 1; kill -9 $$'`;
+    const command = `sh -c 'printf "\\033[?1049h\\033[?25l\\033[?1000;1006h\\033[Hdrawn"; until [ -e go ]; do sleep 0.05; done; kill -9 $$'`;
     await expectRestored(world, `${prepare(world)} ${command}`, /^status=137$/m, async (screen) => {
       await screen.sees(/^drawn$/m);
+      writeFileSync(join(world.project, "go"), "");
       await screen.sees(/^above\n(.*\n)*\$ $/m);
       expect(screen.modes()).toBe("cursor=1 mouse=0");
     });
