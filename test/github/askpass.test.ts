@@ -181,7 +181,7 @@ describe("git itself", () => {
   });
 
   test("pushes on and on while its tokens end every few seconds, and is never refused", async () => {
-    const { town, secrets, git, cloneUrl, clone } = await stage({ tokenMs: 3_000 });
+    const { town, secrets, git, cloneUrl, clone } = await stage({ tokenMs: 6_000 });
     const over = new AbortController();
     onTestFinished(() => over.abort());
     const source = (await openGitHubApp(town.app)).tokenSource(scope);
@@ -204,5 +204,5 @@ describe("git itself", () => {
     await freshness.done;
     expect([failed, town.git.refused]).toEqual([[], 0]);
     expect(pushes).toBeGreaterThan(3);
-  });
+  }, 60_000);
 });
