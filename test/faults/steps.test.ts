@@ -1,10 +1,10 @@
 import { mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { build } from "esbuild";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { SessionStep } from "../../src/keeper/session.ts";
 import { until } from "../eventually.ts";
 import { endless, expectNothingLost, writer } from "./agent.ts";
+import { bundle } from "./bundle.ts";
 import type { Victim } from "./driver.ts";
 import { casesOf, type Errand } from "./errand.ts";
 import { expectClean, expectNobody, listing, Machine, namesIn, stopAll } from "./machine.ts";
@@ -14,16 +14,7 @@ const driver = join(import.meta.dirname, "../../.make", `faults-${process.pid}.m
 
 beforeAll(async () => {
   mkdirSync(join(driver, ".."), { recursive: true });
-  await build({
-    entryPoints: [join(import.meta.dirname, "driver.ts")],
-    outfile: driver,
-    bundle: true,
-    platform: "node",
-    format: "esm",
-    target: "node20",
-    packages: "external",
-    logLevel: "error",
-  });
+  await bundle(join(import.meta.dirname, "driver.ts"), driver);
 });
 
 afterAll(() => rmSync(driver, { force: true }));

@@ -1,10 +1,10 @@
 import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
-import { build } from "esbuild";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { SessionStep } from "../../../src/keeper/session.ts";
 import { eventually, until } from "../../eventually.ts";
 import { endless, expectNothingLost, writer } from "../../faults/agent.ts";
+import { bundle } from "../../faults/bundle.ts";
 import { casesOf, type Errand } from "../../faults/errand.ts";
 import { listing, namesIn } from "../../faults/machine.ts";
 import type { TestEngine } from "../engines/engine.ts";
@@ -44,16 +44,7 @@ export function steps(open: () => TestEngine): void {
     for (const name of ["native", "node_modules"]) {
       symlinkSync(join(import.meta.dirname, "../../..", name), join(directory, name));
     }
-    await build({
-      entryPoints: [join(import.meta.dirname, "driver.ts")],
-      outfile: driver,
-      bundle: true,
-      platform: "node",
-      format: "esm",
-      target: "node20",
-      packages: "external",
-      logLevel: "error",
-    });
+    await bundle(join(import.meta.dirname, "driver.ts"), driver);
   });
 
   afterAll(() => rmSync(directory, { recursive: true, force: true }));

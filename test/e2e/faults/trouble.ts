@@ -279,18 +279,23 @@ function ofThePlaces(open: () => TestEngine): void {
     });
 
     test("and whose keeper is killed, too, does not hide its container, nor keep it", async () => {
-      const { place, before: workspace } = newPlace(open());
-      const id = await place.detach("sleep", "300");
-      rmSync(place.runtime, { recursive: true });
-      kill(keeperOf(place));
-      await until("the keeper ends", () => place.commands("keep").length === 0);
-      const before = place.boxes();
-      const sessions = await place.ps();
-      expect(sessions).toMatchObject([{ id, state: "died" }]);
-      // It ends by itself after a while, which may be over.
-      if (before.length + place.boxes().length === 2) expect(sessions[0]?.why).toContain("still there");
-      await until("the container ends by itself", () => place.boxes().length === 0);
-      await stopAll(place, workspace);
+      const { place, before } = newPlace(open());
+      let isSeen = false;
+      // The container ends by itself after a while: on a machine that stood still, before it was looked for.
+      for (let tries = 0; tries < 3 && !isSeen; tries++) {
+        const id = await place.detach("sleep", "300");
+        rmSync(place.runtime, { recursive: true });
+        kill(keeperOf(place));
+        await until("the keeper ends", () => place.commands("keep").length === 0);
+        const boxes = place.boxes();
+        const sessions = await place.ps();
+        expect(sessions).toMatchObject([{ id, state: "died" }]);
+        isSeen = boxes.length + place.boxes().length === 2;
+        if (isSeen) expect(sessions[0]?.why).toContain("still there");
+        await until("the container ends by itself", () => place.boxes().length === 0);
+        await stopAll(place, before);
+      }
+      expect(isSeen).toBe(true);
     });
 
     test("and whose record is, too, is still found by its container", async () => {
