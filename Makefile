@@ -6,7 +6,12 @@ export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 sources := $(shell find src -type d -o -name '*.ts')
 inputs := $(sources) scripts/build.mjs scripts/import-source.mjs package.json package-lock.json tsconfig.json tsconfig.build.json
 
-.PHONY: help run test test-e2e check coverage package docs bench build setup native native-other clean
+# The goal `soak` where it repeats the slow suite.
+soaks-e2e := $(if $(filter e2e all,$(SUITE)),soak)
+# What sudo passes on to the slow suite.
+passed := CI PODBOT_E2E_ENGINES HTTP_PROXY HTTPS_PROXY NO_PROXY http_proxy https_proxy no_proxy NODE_EXTRA_CA_CERTS
+
+.PHONY: help run test test-e2e check soak package docs bench build setup native native-other clean
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -15,24 +20,20 @@ run: build ## the demo: a scripted agent behind a real wall
 	@node dist/podbot.cjs demo
 
 test: build ## the fast suite: real bubblewrap, no daemon, no network
-	@vitest run
+	@exec node scripts/suite.mjs fast $(FILES)
 
 test-e2e: build native-other ## the slow suite: real packages, real engines
-	@$(if $(filter 0,$(shell id -u)),,sudo -n env PATH="$(PATH)" CI="$(CI)") vitest run --mode e2e
+	@exec $(if $(filter 0,$(shell id -u)),,sudo -n env PATH="$(PATH)" $(foreach name,$(passed),$(if $($(name)),$(name)="$($(name))"))) scripts/private-mounts.sh node scripts/suite.mjs e2e $(FILES)
 
-check: build ## format, lint, types, dead code, package, docs, coverage
+soak: build $(if $(soaks-e2e),native-other) ## repeat the tests under stalls, load, slow disk, jumping clock: FILES, SUITE, SEED, MINUTES, WITH
+	@exec node scripts/soak.mjs --suite "$(or $(SUITE),fast)" --seed "$(SEED)" --minutes "$(MINUTES)" --with "$(WITH)" $(FILES)
+
+check: build ## format, lint, types, dead code, package, docs
 	biome ci --error-on-warnings --colors=off
 	tsc -p .
 	knip
 	@$(MAKE) package
 	node scripts/docs.mjs --check
-	@$(MAKE) coverage
-
-# They take long, and what they cover of the pure rooms others cover, too.
-slow := test/bridge/fuzz.test.ts test/github/token-daemon.test.ts test/wall/session-attacks.test.ts test/wall/doors.test.ts
-
-coverage: build # the pure rooms, to the last branch
-	vitest run --coverage test/errors test/config test/policy test/plan test/wall test/agents test/wire test/registry test/journal test/engine test/image test/gateway test/github test/credentials test/bridge test/upstream $(addprefix --exclude ,$(slow))
 
 package: build native-other # what npm would publish
 	@rm -rf .make/package && mkdir -p .make/package
@@ -49,9 +50,9 @@ bench: build ## start-up and overhead, as ratios in one run
 build: native dist/podbot.cjs ## native programs and dist/
 
 setup: ## system packages and node_modules
-	@scripts/setup.sh $(if $(filter test test-e2e check coverage,$(MAKECMDGOALS)),test) \
-		$(if $(filter package check test-e2e,$(MAKECMDGOALS)),package) \
-		$(filter test-e2e bench,$(MAKECMDGOALS))
+	@scripts/setup.sh $(if $(filter test test-e2e soak,$(MAKECMDGOALS)),test) \
+		$(if $(filter package check test-e2e $(soaks-e2e),$(MAKECMDGOALS)),package) \
+		$(if $(filter test-e2e $(soaks-e2e),$(MAKECMDGOALS)),test-e2e) $(filter bench,$(MAKECMDGOALS))
 
 native: | setup
 	@$(MAKE) -s -C native

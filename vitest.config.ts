@@ -1,9 +1,9 @@
 import { availableParallelism } from "node:os";
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
-import type { Reporter, TestModule } from "vitest/node";
+import { patience } from "./test/faults/thorough.ts";
 
-/** What is computed from data alone, and can therefore be tested to the last branch. */
+/** Files that only compute from data, so the tests can cover every branch. */
 const pure = [
   "src/errors.ts",
   "src/config/**",
@@ -26,49 +26,30 @@ const pure = [
 ];
 const reading = ["src/config/config-file.ts", "src/config/load.ts", "src/config/trust.ts", "src/config/parse*.ts"];
 
-/**
- * In CI, a wait that ran out is given one more try, and named: the machine is shared with all that the other tests
- * start. A wrong answer is never asked twice.
- */
-const secondTry = { count: 1, condition: /waited in vain|timed out in \d+ms/ };
-
-/** In CI: one plain line at the end; and since a capability may be missing on a laptop but not there, no skips. */
-const closingLine: Reporter = {
-  onTestRunEnd(modules: readonly TestModule[], errors) {
-    const count = { passed: 0, failed: errors.length, skipped: 0, pending: 0 };
-    for (const module of modules) {
-      for (const test of module.children.allTests()) {
-        count[test.result().state] += 1;
-        if (test.diagnostic()?.flaky) process.stdout.write(`only at the second try: ${test.fullName}\n`);
-      }
-      count.failed += module.errors().length;
-    }
-    process.stdout.write(`tests: ${count.passed} passed, ${count.failed} failed, ${count.skipped} skipped\n`);
-    if (count.skipped > 0) process.exitCode = 1;
-  },
-};
-
 /** `vitest run` is the fast suite, `vitest run --mode e2e` the one with real engines and real packages. */
 export default defineConfig(({ mode }) => ({
   test: {
     include: mode === "e2e" ? ["test/e2e/**/*.test.ts"] : ["test/**/*.test.ts"],
     exclude: mode === "e2e" ? [] : ["test/e2e/**"],
-    globalSetup: mode === "e2e" ? [fileURLToPath(new URL("./test/e2e/engines/setup.ts", import.meta.url))] : [],
+    globalSetup: ["test/suite/setup.ts", ...(mode === "e2e" ? ["test/e2e/engines/setup.ts"] : [])].map((path) =>
+      fileURLToPath(new URL(path, import.meta.url)),
+    ),
+    // A file that guards a security promise says so in its first line: `// @module-tag security`.
+    tags: [{ name: "security", description: "guards a security promise: must pass three times alone after a failure" }],
     pool: "forks",
-    // All of them: most of the time is spent waiting for processes, and not by the processor.
-    maxWorkers: availableParallelism(),
-    testTimeout: mode === "e2e" ? 300_000 : 30_000,
-    hookTimeout: mode === "e2e" ? 300_000 : 30_000,
-    retry: process.env["CI"] ? secondTry : 0,
-    expect: { poll: { timeout: 15_000 } },
+    // Tests spend more than half of their time waiting for processes, so three workers share a processor.
+    maxWorkers: 3 * availableParallelism(),
+    // A busy machine needs far less; a test that takes this long hangs.
+    testTimeout: patience * (mode === "e2e" ? 300_000 : 120_000),
+    hookTimeout: patience * (mode === "e2e" ? 300_000 : 120_000),
+    expect: { poll: { timeout: patience * 60_000 } },
     teardownTimeout: mode === "e2e" ? 120_000 : 10_000,
-    reporters: process.env["CI"] ? ["default", closingLine] : ["default"],
     coverage: {
       provider: "v8",
       include: pure,
       exclude: reading,
-      reporter: [["text", { skipFull: true }]],
-      thresholds: Object.fromEntries(pure.map((glob) => [glob, { 100: true }])),
+      // test/suite/coverage.ts evaluates the coverage, so Vitest prints no report.
+      reporter: [],
     },
   },
 }));

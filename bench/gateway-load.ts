@@ -8,7 +8,7 @@ export interface Via {
   /** The server's name on this way, and the port that a proxy is asked for. */
   readonly host: string;
   readonly hostPort: number;
-  /** Whom to believe. */
+  /** The authority that the client trusts. */
   readonly ca: string;
 }
 
@@ -163,7 +163,7 @@ async function openTunnels({ via, count }: Extract<Job, { kind: "tunnels" }>, ke
   await Promise.all(
     Array.from({ length: atOnce }, async () => {
       while (kept.length < count) {
-        // Counted before it is there, so that nobody opens one too many.
+        // Reserved before it is open, so that the loops together do not open too many.
         const at = kept.push(undefined as unknown as TLSSocket) - 1;
         kept[at] = await open(via);
       }

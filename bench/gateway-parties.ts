@@ -20,7 +20,7 @@ interface Stage {
   readonly children: ChildProcess[];
 }
 
-/** A server, a client, and room for those who stand between the two: each in a process of its own. */
+/** A server, a client, and the proxies between the two: each in a process of its own. */
 export class Parties implements AsyncDisposable {
   readonly server: Ready;
   /** The authority of the server. */
@@ -38,7 +38,7 @@ export class Parties implements AsyncDisposable {
 
   static async open(): Promise<Parties> {
     const directory = mkdtempSync("/var/tmp/podbot-bench-gateway-");
-    // Below the project, where what is not bundled is found.
+    // Below the project, so that Node finds the packages that are not bundled.
     const stage: Stage = { directory, program: resolve(`.make/gateway-program-${process.pid}.mjs`), children: [] };
     try {
       await bundle(stage.program);
@@ -51,7 +51,7 @@ export class Parties implements AsyncDisposable {
     }
   }
 
-  /** What is in it goes with the parties. */
+  /** Removed when the parties end. */
   get directory(): string {
     return this.#stage.directory;
   }
@@ -82,7 +82,7 @@ export class Parties implements AsyncDisposable {
     return { ...ready, isProxy: true, host: "localhost", hostPort: this.server.port };
   }
 
-  /** Takes care of somebody else's process as well. */
+  /** Kills this process, too, when the parties end. */
   adopt(child: ChildProcess): void {
     this.#stage.children.push(child);
   }
@@ -140,7 +140,7 @@ async function start(
     stdio: ["ignore", "ignore", "inherit", "ipc"],
     // Without the flags that this process may be profiled with.
     execArgv: [],
-    // What somebody leaves there goes with the rest.
+    // Temporary files that a program leaves are removed with the directory.
     env: { ...process.env, TMPDIR: directory, ...env },
   });
   children.push(child);

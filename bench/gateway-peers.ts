@@ -34,8 +34,8 @@ export async function peerLines(parties: Parties, gateway: { readonly spliced: V
   const unjudged = compare("requests each second, TLS opened", "/s", asked, "srt without a filter");
   return [
     ...peers.map((name) => compare("requests each second, TLS opened", "/s", asked, name)),
-    // It neither judges requests nor writes them down.
-    { ...unjudged, bar: "for information", pass: true },
+    // srt without a filter neither judges requests nor logs them, so it has no guard.
+    { ...unjudged, bars: "for information", pass: true },
     ...peers.map((name) => compare("a large download, TLS opened", " MiB/s", loaded, name)),
     compare("a large download, TLS untouched", " MiB/s", joined, "srt"),
   ];
@@ -44,12 +44,12 @@ export async function peerLines(parties: Parties, gateway: { readonly spliced: V
 function compare(what: string, unit: string, rates: Readonly<Record<string, number>>, name: string): Line {
   const [ours, theirs] = [rates["podbot"] as number, rates[name] as number];
   const figures = `gateway: ${what} (${ours.toFixed(0)}${unit}), beside ${name} (${theirs.toFixed(0)}${unit}): times as fast`;
-  return atLeast(figures, ours / theirs, 1);
+  return atLeast(figures, ours / theirs, { guard: 1 });
 }
 
 /**
- * By its default options, but for whom it believes, and that it passes on large bodies as they come: by default it
- * keeps each until its end, and takes four times as long for one that is twice as large.
+ * mitmproxy with its default options, except that it trusts our server and streams large bodies. By default it buffers
+ * each body, and takes four times as long for one that is twice as large.
  */
 async function startMitmproxy(parties: Parties): Promise<Via> {
   const port = await freePort();
@@ -57,7 +57,7 @@ async function startMitmproxy(parties: Parties): Promise<Via> {
   const words = ["--listen-host", "127.0.0.1", "--listen-port", `${port}`, "--set", `confdir=${settings}`];
   const trust = ["--set", `ssl_verify_upstream_trusted_ca=${parties.trustFile}`];
   const streams = ["--set", "stream_large_bodies=1m"];
-  // It would not notice that whoever has started it is gone.
+  // mitmdump would not notice the death of its parent.
   const child = spawn("setpriv", ["--pdeathsig", "KILL", "mitmdump", ...words, ...trust, ...streams], {
     stdio: ["ignore", "ignore", "inherit"],
   });

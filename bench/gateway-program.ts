@@ -1,4 +1,4 @@
-// What runs in processes of its own while the gateway is measured: the server, those who stand between, the client.
+// The programs that run in their own processes while the gateway is measured: the server, the proxies, the client.
 import { createServer as createHttps } from "node:https";
 import { type AddressInfo, connect, createServer, type Server } from "node:net";
 import { join } from "node:path";
@@ -20,7 +20,7 @@ export type Role =
       readonly kind: "gateway";
       readonly policy: NetworkPolicy;
       readonly trustFile: string;
-      /** Where the audit is written, as it is in earnest. */
+      /** Where the gateway writes its audit, as in a real session. */
       readonly state: string;
     }
   | { readonly kind: "srt"; readonly prefix: string; readonly ca: string; readonly does: SrtDoes }
@@ -32,7 +32,7 @@ export type SrtDoes = "join" | "open" | "judge";
 /** What it says when it is ready. */
 export interface Ready {
   readonly port: number;
-  /** Whom to believe at its port, where it has an authority. */
+  /** The authority to trust at its port, if it has one. */
   readonly ca: string;
 }
 
@@ -88,7 +88,7 @@ async function serve(): Promise<Ready> {
   return { port: await listen(server), ca: authority.certificatePem };
 }
 
-/** As anybody would write it. */
+/** The simplest relay, as the measure of what is possible. */
 function relay(to: number): Server {
   return createServer({ noDelay: true }, (inner) => {
     const outer = connect({ host: "127.0.0.1", port: to, noDelay: true });
@@ -117,7 +117,7 @@ async function keepGateway({ policy, trustFile, state }: Extract<Role, { kind: "
   return { port: await listen(door), ca: authority.certificatePem };
 }
 
-/** As srt itself starts it. Whom it believes, Node is told by its environment: so it is meant to be. */
+/** Starts srt's proxy as srt does. NODE_EXTRA_CA_CERTS makes it trust our server. */
 async function keepSrt({ prefix, ca, does }: Extract<Role, { kind: "srt" }>): Promise<Ready> {
   const part = (name: string) =>
     import(
@@ -134,7 +134,7 @@ async function keepSrt({ prefix, ca, does }: Extract<Role, { kind: "srt" }>): Pr
   return { port: await listen(server), ca: mitmCA?.certPem ?? ca };
 }
 
-/** What the gateway's rule says, in srt's way. */
+/** The gateway's rule as a filter of srt. */
 async function judge({ url }: Request): Promise<{ readonly action: "allow" | "deny" }> {
   return { action: /^\/(?:bytes\/[^/]+|small|sink)$/.test(new URL(url).pathname) ? "allow" : "deny" };
 }
@@ -154,6 +154,6 @@ async function listen(server: Server): Promise<number> {
   return (server.address() as AddressInfo).port;
 }
 
-// Whoever has started it may be gone without a word.
+// The parent may be killed before it can end this process.
 process.once("disconnect", () => process.exit());
 process.send?.(await play(JSON.parse(process.argv[2] as string)));

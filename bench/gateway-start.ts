@@ -1,7 +1,7 @@
 import { openSync, rmSync } from "node:fs";
 import { resolve } from "node:path";
 import { planSandbox } from "../src/keeper/sandbox.ts";
-import { atMost, type Line, measure, program } from "./measure.ts";
+import { atMost, forInformation, type Line, measure, program } from "./measure.ts";
 import { makeWorld } from "./start.ts";
 
 const rounds = Number(process.env["BENCH_ROUNDS"] ?? 25);
@@ -26,15 +26,14 @@ export async function doorLines(): Promise<readonly Line[]> {
       atMost(
         `library: doors add to a start of true (${library.none.toFixed(1)} ms without)`,
         library.doors - library.none,
-        10,
+        { guard: 10 },
         "ms",
       ),
-      {
-        what: `command line: doors add to podbot sandbox -- true (${line.none.toFixed(1)} ms without)`,
-        figure: `${added.toFixed(2)} ms`,
-        bar: "for information",
-        pass: true,
-      },
+      forInformation(
+        `command line: doors add to podbot sandbox -- true (${line.none.toFixed(1)} ms without)`,
+        added,
+        "ms",
+      ),
     ];
   } finally {
     rmSync(directory, { recursive: true, force: true });

@@ -10,7 +10,7 @@ export async function inTurn<Name extends string>(
   const names = Object.keys(sides) as Name[];
   const samples = Object.fromEntries(names.map((name) => [name, [] as number[]])) as Record<Name, number[]>;
   for (let round = -1; round < rounds; round++) {
-    // Whoever comes first has no advantage over whoever comes last.
+    // The order alternates, so that no side gains from its position.
     for (const name of round % 2 === 0 ? names : names.toReversed()) {
       const taken = await figure(sides[name]);
       if (round >= 0) samples[name].push(taken);

@@ -17,7 +17,7 @@ export function startContainer(): Container {
     mkdirSync(join(root, part), { recursive: true });
   for (const part of ["bin", "lib", "lib64", "sbin"]) symlinkSync(`usr/${part}`, join(root, part));
   const settings = join(directory, "containers.conf");
-  // Small machines: hybrid cgroups, which crun refuses, and low limits, which podman would exceed.
+  // Small machines have hybrid cgroups, which crun refuses, and low limits, which podman would exceed.
   writeFileSync(
     settings,
     '[containers]\ndefault_ulimits = ["nofile=1024:1024", "nproc=1024:1024"]\n[engine]\nruntime = "runc"\n',

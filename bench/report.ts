@@ -15,7 +15,7 @@ const parts: Readonly<Record<string, () => Promise<readonly Line[]>>> = {
   agents: agentLines,
 };
 
-/** Every figure with its bar; the status is 1 where one is missed. Where parts are named, only theirs. */
+/** Prints every figure with its guard and goal. Returns 1 if a guard is missed. `named` selects parts. */
 export async function runBench(named: readonly string[] = []): Promise<number> {
   const unknown = named.find((name) => !Object.hasOwn(parts, name));
   if (unknown !== undefined) throw new Error(`there is no ${unknown}, only ${Object.keys(parts).join(", ")}`);
@@ -24,8 +24,8 @@ export async function runBench(named: readonly string[] = []): Promise<number> {
     if (named.length === 0 || named.includes(name)) lines.push(...(await part()));
   }
   const width = Math.max(...lines.map(({ what }) => what.length));
-  for (const { what, figure, bar, pass } of lines) {
-    process.stdout.write(`${pass ? "pass" : "FAIL"}  ${what.padEnd(width)}  ${figure.padStart(9)}  (${bar})\n`);
+  for (const { what, figure, bars, pass } of lines) {
+    process.stdout.write(`${pass ? "pass" : "FAIL"}  ${what.padEnd(width)}  ${figure.padStart(9)}  (${bars})\n`);
   }
   return lines.every(({ pass }) => pass) ? 0 : 1;
 }

@@ -4,7 +4,7 @@ import { join, resolve } from "node:path";
 
 const version = "0.0.83";
 
-/** Sees to it that srt is installed. Gives the directory in which its `node_modules` lie. */
+/** Installs srt if it is missing, and returns the directory of its `node_modules`. */
 export function installSrt(): string {
   const prefix = join(resolve("."), ".make/bench");
   if (existsSync(join(prefix, "node_modules/.bin/srt"))) return prefix;

@@ -2,13 +2,15 @@ import { mkdir, rm, writeFile } from "node:fs/promises";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { build } from "esbuild";
 
-const directory = fileURLToPath(new URL("../.make", import.meta.url));
+const root = fileURLToPath(new URL("..", import.meta.url));
+const directory = `${root}.make`;
 let count = 0;
 
 /** Imports a TypeScript module of this project: Node 20 cannot, so it is bundled first. */
 export async function importSource(path) {
   const { outputFiles } = await build({
     entryPoints: [path],
+    absWorkingDir: root,
     bundle: true,
     write: false,
     platform: "node",

@@ -30,9 +30,9 @@ if wants test; then
   # An editor that takes the whole screen.
   command -v vi >/dev/null || need vim-tiny vim-minimal vi
   command -v python3 >/dev/null || need python3 python3 python
-  # Certificates for an engine that is reached by TLS; and one of those who judge ours.
+  # openssl makes certificates for an engine behind TLS, and verifies the gateway's certificates.
   command -v openssl >/dev/null || need openssl
-  # Clients of the gateway that judge our certificates, and one that does not ask for them.
+  # curl and wget are clients of the gateway.
   command -v curl >/dev/null || need curl
   command -v wget >/dev/null || need wget
   command -v ssh >/dev/null || need openssh-client openssh-clients openssh
@@ -40,6 +40,9 @@ if wants test; then
   # The shells, beside bash, whose completion is tested.
   command -v zsh >/dev/null || need zsh
   command -v fish >/dev/null || need fish
+  # libfaketime lets the clock of the test processes jump.
+  compgen -G "/usr/lib*/*/faketime/libfaketime.so.1" >/dev/null || compgen -G "/usr/lib*/faketime/libfaketime.so.1" >/dev/null ||
+    need libfaketime
   libc=$(gcc -print-file-name=libc.so 2>/dev/null || true)
   [[ $libc == /* && -e $libc ]] || need libc6-dev glibc-devel glibc
 fi
@@ -97,7 +100,8 @@ if ((${#apt[@]} > 0)); then
   if command -v apt-get >/dev/null && { [[ $EUID == 0 ]] || sudo -n true 2>/dev/null; }; then
     echo "setup: installing ${apt[*]}"
     install=(env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "${apt[@]}")
-    # Some packages bring a daemon that nobody asked for: it is started neither now nor with the machine.
+    # Some packages start a daemon when they are installed. The tests need only its program, so policy-rc.d keeps the
+    # daemon from starting now, and `systemctl disable` from starting with the machine.
     policy=/usr/sbin/policy-rc.d daemons=()
     if [[ " ${apt[*]} " == *" docker.io "* ]]; then
       daemons+=(docker.service docker.socket)
@@ -118,6 +122,11 @@ if ((${#apt[@]} > 0)); then
       "sudo dnf install ${dnf[*]}" \
       "sudo pacman -S --needed ${pacman[*]}"
   fi
+fi
+
+if wants test-e2e && [[ ! -d /var/lib/containers ]]; then
+  # Root's Podman creates it at its first use. The slow suite mounts a directory of its own over it.
+  if [[ $EUID == 0 ]]; then mkdir -m 700 /var/lib/containers; else sudo -n mkdir -m 700 /var/lib/containers; fi
 fi
 
 if [[ ! package-lock.json -ot node_modules/.package-lock.json ]]; then

@@ -1,37 +1,38 @@
 import { setTimeout as wait } from "node:timers/promises";
+import { patience } from "./faults/thorough.ts";
 
-/** Less than a test may take, so that it can say what it waited for. */
-const patienceMs = 25_000;
+/** Shorter than a test's timeout, so that the error can name what the test waited for. */
+const patienceMs = patience * 100_000;
 
-/** Waits until an expectation holds, and gives what was looked at. */
+/** Repeats `look` until it does not throw, and returns its result. */
 export async function eventually<T>(look: () => T | Promise<T>): Promise<T> {
-  for (const end = Date.now() + patienceMs; ; await wait(30)) {
+  for (const end = performance.now() + patienceMs; ; await wait(30)) {
     try {
       return await look();
     } catch (error) {
-      if (Date.now() < end) continue;
+      if (performance.now() < end) continue;
       if (error instanceof Error) error.message = `waited in vain: ${error.message}`;
       throw error;
     }
   }
 }
 
-/** What comes of something that must not take for ever. How long it does take, the bench says. */
+/** Awaits `work`, but fails after a generous bound. `make bench` measures how long it really takes. */
 export async function soon<T>(what: string, work: Promise<T>): Promise<T> {
   const over = new AbortController();
-  const patience = wait(patienceMs, undefined, { signal: over.signal }).then(() => {
+  const late = wait(patienceMs, undefined, { signal: over.signal }).then(() => {
     throw new Error(`waited in vain: ${what}`);
   });
-  patience.catch(() => {});
+  late.catch(() => {});
   try {
-    return await Promise.race([work, patience]);
+    return await Promise.race([work, late]);
   } finally {
     over.abort();
   }
 }
 
-/** Waits until something is so. */
+/** Waits until `isSo` returns true. */
 export async function until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
-  for (const end = Date.now() + patienceMs; !(await isSo()); await wait(25))
-    if (Date.now() > end) throw new Error(`waited in vain: ${what}`);
+  for (const end = performance.now() + patienceMs; !(await isSo()); await wait(25))
+    if (performance.now() > end) throw new Error(`waited in vain: ${what}`);
 }

@@ -1,12 +1,13 @@
 import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach } from "vitest";
 import { program as podbot, type World } from "./world.ts";
 
 /** A real terminal with a shell in it, driven as a person would. On its PATH is the built program, as `podbot`. */
 export class Terminal {
-  readonly #socket = `podbot-test-${process.pid}-${Math.random().toString(36).slice(2)}`;
+  readonly #socket = join(tmpdir(), `tmux-${process.pid}-${Math.random().toString(36).slice(2)}`);
 
   /** A program may take the shell's place: then nobody controls jobs. */
   constructor(world: World, program = "bash --norc --noprofile") {
@@ -73,11 +74,11 @@ export class Terminal {
   }
 
   close(): void {
-    spawnSync("tmux", ["-L", this.#socket, "kill-server"]);
+    spawnSync("tmux", ["-S", this.#socket, "kill-server"]);
   }
 
   #tmux(...words: string[]): string {
-    const { status, stdout, stderr } = spawnSync("tmux", ["-L", this.#socket, ...words], {
+    const { status, stdout, stderr } = spawnSync("tmux", ["-S", this.#socket, ...words], {
       encoding: "utf8",
       env: { PATH: process.env["PATH"] ?? "", TERM: "xterm", LANG: "C.UTF-8", HOME: "/nonexistent" },
     });

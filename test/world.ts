@@ -12,6 +12,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
+import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll } from "vitest";
 import type { Io } from "../src/cli/io.ts";
@@ -29,7 +30,7 @@ export interface Outcome {
  * seen. Nothing of the caller's own home or environment takes part.
  */
 export class World {
-  readonly directory = realpathSync(mkdtempSync("/var/tmp/podbot-test-"));
+  readonly directory = realpathSync(mkdtempSync(join(tmpdir(), "w-")));
   readonly home = join(this.directory, "home");
   readonly project = join(this.directory, "home", "project");
   readonly env: Record<string, string | undefined>;

@@ -23,7 +23,7 @@ export async function run(parsed: Parsed, io: Io): Promise<number> {
 
 function build(parsed: Parsed, io: Io): Promise<number> {
   return untilAttached(io, async (signal) => {
-    const started = io.now();
+    const started = performance.now();
     const line = changingLine(io);
     const agents = lastValue(parsed, "agents");
     const base = lastValue(parsed, "base");
@@ -36,7 +36,7 @@ function build(parsed: Parsed, io: Io): Promise<number> {
       signal,
       ...(parsed.switches.has("quiet") ? {} : { onEvent: (event) => tell(event, line, io) }),
     }).finally(line.clear);
-    const seconds = (io.now() - started) / 1_000;
+    const seconds = (performance.now() - started) / 1_000;
     if (parsed.switches.has("json")) io.stdout.write(`${visibleJson({ ...built, seconds }, 2)}\n`);
     else io.stdout.write(visible(`${outcome(built, seconds)}\n`));
     return 0;

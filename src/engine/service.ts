@@ -53,7 +53,7 @@ export async function openPrivateService(options: ServiceOptions): Promise<Endpo
   const endpoint = { kind: "unix", path: places.socket } as const;
   const { signal } = options;
   let starts = 0;
-  for (const until = Date.now() + startMs; Date.now() < until; await sleep(lookMs)) {
+  for (const until = performance.now() + startMs; performance.now() < until; await sleep(lookMs)) {
     signal?.throwIfAborted();
     if (await answers(endpoint, signal)) {
       boundLog(places.log);
@@ -151,7 +151,8 @@ function start(options: ServiceOptions, places: ServicePlaces): void {
       ],
       {
         detached: true,
-        cwd: "/",
+        // Podman's monitor leaves a file in its working directory when a container runs out of memory.
+        cwd: options.directory,
         stdio: ["ignore", log, log],
         env: serviceEnvironment(options.env, settings === null ? null : places.settings),
       },

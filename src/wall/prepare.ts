@@ -22,14 +22,29 @@ export function prepare(plan: Plan, { gaps, programs, heldDirectory }: Preparati
   return holdNames(heldDirectory, plan.held, protectedPaths(plan));
 }
 
-/** The plan without names that could not be held, and built again where a socket of another program goes meanwhile. */
+/**
+ * Builds the plan without names that could not be held. Builds it again if another program's socket or mount disappears
+ * meanwhile.
+ */
 export async function buildPossible<T>(plan: Plan, holding: Holding, build: (plan: Plan) => Promise<T>): Promise<T> {
-  return withPresentSockets(without(plan, holding.impossible), build);
+  return withPresentSockets(without(plan, holding.impossible), (present) => againWhereTransient(() => build(present)));
+}
+
+/** Builds again, up to 20 times, while the wall marks its failure as transient. */
+async function againWhereTransient<T>(build: () => Promise<T>): Promise<T> {
+  for (let triesLeft = 20; ; triesLeft--) {
+    try {
+      return await build();
+    } catch (error) {
+      const isTransient = error instanceof WallError && error.details["transient"] === true;
+      if (!isTransient || triesLeft === 0) throw error;
+    }
+  }
 }
 
 /**
- * Sockets of other programs come and go. One that has gone needs no mask; one that goes while the wall is built makes
- * it fail, and then it is built again without.
+ * Sockets of other programs come and go. One that has disappeared needs no mask. If one disappears while the wall is
+ * being built, the build fails and is repeated without it.
  */
 async function withPresentSockets<T>(plan: Plan, build: (plan: Plan) => Promise<T>): Promise<T> {
   const present = withoutVanished(plan);
@@ -43,7 +58,7 @@ async function withPresentSockets<T>(plan: Plan, build: (plan: Plan) => Promise<
   }
 }
 
-/** What was moved while the wall was being built makes that fail in words of its own: then this is why. */
+/** Throws if a path was moved while the wall was being built: that is the cause of the failure. */
 function refuseChanged(plan: Plan): void {
   using _pins = openPins(plan.operations.filter((operation) => operation.kind === "bind"));
 }

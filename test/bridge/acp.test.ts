@@ -1,3 +1,4 @@
+// @module-tag security
 import { readFile } from "node:fs/promises";
 import { describe, expect, test } from "vitest";
 import { acpReaches } from "../../src/bridge/acp.ts";

@@ -1,3 +1,4 @@
+// @module-tag security
 import { once } from "node:events";
 import { PassThrough, Readable, Writable } from "node:stream";
 import { text } from "node:stream/consumers";

@@ -1,3 +1,4 @@
+// @module-tag security
 import { describe, expect, test } from "vitest";
 import { codexRequests } from "../../src/bridge/codex.ts";
 import { acpPolicy, codexPolicy, inspect, pass } from "./inspect.ts";

@@ -1,3 +1,4 @@
+// @module-tag security
 import { describe, expect, test } from "vitest";
 import { Inspector } from "../../src/bridge/inspector.ts";
 import type { BridgePolicy } from "../../src/bridge/policy.ts";

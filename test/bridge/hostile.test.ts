@@ -1,3 +1,4 @@
+// @module-tag security
 import { spawn } from "node:child_process";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -37,7 +38,7 @@ describe("a hostile agent", () => {
     }
   });
 
-  test("gets no further as a process of its own, and hears why", { timeout: 60_000 }, async () => {
+  test("gets no further as a process of its own, and hears why", async () => {
     const directory = await mkdtemp(join(tmpdir(), "podbot-hostile-"));
     const program = join(directory, "agent.mjs");
     const entry = fileURLToPath(new URL("./hostile-agent.ts", import.meta.url));

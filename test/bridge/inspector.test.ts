@@ -1,3 +1,4 @@
+// @module-tag security
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { BridgeEvent } from "../../src/bridge/event.ts";

@@ -1,3 +1,4 @@
+// @module-tag security
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { mostDepth, mostNames, mostNoted, Scanner, tooMuch } from "../../src/bridge/scanner.ts";

@@ -1,3 +1,4 @@
+// @module-tag security
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { Spellings } from "../../src/bridge/spellings.ts";

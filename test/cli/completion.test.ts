@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Command, Flag } from "../../src/cli/command.ts";
 import { completionScript, type Shell } from "../../src/cli/completion.ts";
 import { commands as realCommands } from "../../src/cli/table.ts";
+import { patience } from "../faults/thorough.ts";
 import { newWorld } from "../world.ts";
 
 const shells = ["bash", "zsh", "fish"] as const satisfies readonly Shell[];
@@ -227,7 +228,7 @@ async function atTerminal(
     cwd: join(place, "here"),
     env: { ...environment(bin), RECORD: record },
     stdio: ["pipe", "pipe", "inherit"],
-    timeout: 20_000,
+    timeout: patience * 100_000,
   });
   let seen = "";
   let wake = () => {};

@@ -115,7 +115,7 @@ describe("podbot sandbox behind a proxy", () => {
     const child = world.spawn(words, { stdio: ["ignore", "pipe", "pipe"] });
     const output = Promise.all([text(child.stdout as never), text(child.stderr as never)]);
     const ended = new Promise((resolve) => child.once("exit", resolve));
-    await expect.poll(() => proxy.asked, { timeout: 20_000 }).toEqual([`${host}:80`]);
+    await expect.poll(() => proxy.asked).toEqual([`${host}:80`]);
     for (const trace of traces) expect(commandLines().filter((line) => line.includes(trace))).toEqual([]);
     expect(commandLines().some((line) => line.includes(host))).toBe(true);
     world.file("home/project/go");

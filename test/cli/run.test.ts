@@ -122,7 +122,7 @@ describe("podbot run", () => {
     expect(status).toBe(0);
     expect(received.digest("hex")).toBe(sent.digest("hex"));
     await expectNothingLeft(world);
-  }, 120_000);
+  });
 
   test("works where it is told to: --workspace, --cwd, or here", async () => {
     const world = sessionWorld();

@@ -1,3 +1,4 @@
+// @module-tag security
 import {
   chmodSync,
   existsSync,

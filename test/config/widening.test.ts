@@ -1,3 +1,4 @@
+// @module-tag security
 import { describe, expect, test } from "vitest";
 import { defaultLayer, mergeLayers } from "../../src/config/merge.ts";
 import type { PartialConfig } from "../../src/config/types.ts";

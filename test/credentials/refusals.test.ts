@@ -1,3 +1,4 @@
+// @module-tag security
 import { execFileSync } from "node:child_process";
 import { chmodSync, chownSync, mkdirSync, renameSync, rmSync, symlinkSync } from "node:fs";
 import { join } from "node:path";

@@ -148,11 +148,12 @@ describe.each(["podman", "docker"] as const)("an agent that has prepared the wor
     const config = openSync(trap.at(".git/config"), "r");
     const meant = contentOf(config);
     const exchange = `import ctypes, sys, time
-libc, end = ctypes.CDLL(None), time.time() + 60
-while time.time() < end:
+libc, end = ctypes.CDLL(None), time.monotonic() + 200
+while time.monotonic() < end:
     libc.renameat2(-100, b"config", -100, b"other", 2); time.sleep(0.004)
     libc.renameat2(-100, b"config", -100, b"other", 2); time.sleep(0.004)`;
     const python = spawn("python3", ["-c", exchange], { cwd: trap.at(".git"), stdio: "ignore" });
+    const exited = once(python, "exit");
     const outcomes: string[] = [];
     try {
       for (let tries = 0; tries < 12; tries++) {
@@ -176,7 +177,7 @@ while time.time() < end:
       }
     } finally {
       python.kill("SIGKILL");
-      await once(python, "exit");
+      await exited;
       closeSync(config);
     }
     expect(outcomes).toContain("refused");

@@ -7,5 +7,5 @@ import { flows } from "./flow.ts";
 const docker = engine("docker-group");
 becomeCaller(docker);
 conformance("a Docker that an ordinary user may use", () => openEngineSite(docker));
-boxes("a Docker that an ordinary user may use", docker);
-flows("a Docker that an ordinary user may use", docker);
+boxes("a Docker that an ordinary user may use", docker, "the caller's part");
+flows("a Docker that an ordinary user may use", docker, "the caller's part");

@@ -6,5 +6,5 @@ import { flows } from "./flow.ts";
 
 const docker = engine("docker");
 conformance("Docker", () => openEngineSite(docker));
-boxes("Docker", docker);
-flows("Docker", docker);
+boxes("Docker", docker, "the engine's part");
+flows("Docker", docker, "the engine's part");

@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
@@ -35,15 +36,25 @@ export class EngineWorld extends World {
     });
   }
 
-  /** Names of its containers, in whatever state, as the engine's own command line has them. */
+  /** Names of its containers, in whatever state. Asked by curl, which costs a fraction of an engine's command line. */
   containers(): readonly string[] {
-    const filters = ["--filter", `label=podbot.owner=${this.owner}`];
-    const format = "{{.Names}} {{.Status}}";
-    const { status, stdout, stderr } = this.engine.cli("ps", "--all", "--format", format, ...filters);
-    if (status !== 0) throw new Error(stderr);
-    const lines = stdout.split("\n").filter((line) => line !== "");
-    // A helper that was started has done its work when a box is there, and the engine is about to remove it.
-    return lines.filter((line) => !/-doors (?!Created)/.test(line)).map((line) => line.replace(/ .*/, ""));
+    const filters = encodeURIComponent(JSON.stringify({ label: [`podbot.owner=${this.owner}`] }));
+    const address = `http://engine/v1.40/containers/json?all=true&filters=${filters}`;
+    const flags = ["--silent", "--show-error", "--fail", "--noproxy", "*"];
+    const words = [...flags, "--unix-socket", this.engine.socket, address];
+    let asked = spawnSync("curl", words, { encoding: "utf8" });
+    // Podman fails to list any where one goes away meanwhile, and says so by its status.
+    for (let tries = 0; tries < 20 && asked.status === 22; tries++)
+      asked = spawnSync("curl", words, { encoding: "utf8" });
+    if (asked.status !== 0) throw new Error(asked.stderr);
+    const found = JSON.parse(asked.stdout) as readonly { readonly Names: readonly string[]; readonly State: string }[];
+    return (
+      found
+        .map(({ Names, State }) => ({ name: Names[0]?.replace(/^\//, "") ?? "", state: State }))
+        // A helper that was started has done its work when a box is there, and the engine is about to remove it.
+        .filter(({ name, state }) => !name.endsWith("-doors") || state === "created")
+        .map(({ name }) => name)
+    );
   }
 
   inspect(container: string): Inspection {

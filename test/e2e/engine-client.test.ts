@@ -13,7 +13,7 @@ import { dirname, join } from "node:path";
 import { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { getArchive, putArchive } from "../../src/engine/archive.ts";
 import { connectEngine, type EngineClient } from "../../src/engine/client.ts";
 import {
@@ -33,8 +33,11 @@ import { openPrivateService } from "../../src/engine/service.ts";
 import { eventually, until } from "../eventually.ts";
 import { kill } from "../faults/machine.ts";
 
-/** A real Podman with storage of its own; nothing of the machine's is touched. */
-const directory = mkdtempSync("/var/tmp/podbot-e2e-engine-");
+/**
+ * A real Podman with storage of its own; nothing of the machine's is touched. The path is short: Podman fails without a
+ * message, and only when a container ends, if its runroot has more than 50 characters.
+ */
+const directory = mkdtempSync(join(inject("run").directory, "c"));
 const storage = join(directory, "storage.conf");
 const env = {
   PATH: process.env["PATH"],

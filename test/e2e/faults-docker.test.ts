@@ -1,4 +1,5 @@
 import { engine } from "./engines/engine.ts";
 import { faults } from "./faults/suite.ts";
 
-faults("Docker", engine("docker"));
+// What Podbot decides without its engine is proven with rootful Podman.
+faults("Docker", engine("docker"), "the engine's part");

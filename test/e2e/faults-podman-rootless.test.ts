@@ -3,4 +3,5 @@ import { faults } from "./faults/suite.ts";
 
 const podman = engine("podman-rootless");
 becomeCaller(podman);
-faults("rootless Podman", podman);
+// What Podbot decides without its engine is proven with rootful Podman.
+faults("rootless Podman", podman, "the engine's part");

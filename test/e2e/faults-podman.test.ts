@@ -1,4 +1,4 @@
 import { engine } from "./engines/engine.ts";
 import { faults } from "./faults/suite.ts";
 
-faults("rootful Podman", engine("podman"));
+faults("rootful Podman", engine("podman"), "everything");

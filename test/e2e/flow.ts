@@ -14,7 +14,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { createServer } from "node:net";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { startSession } from "../../src/keeper/kept-session.ts";
@@ -23,11 +23,29 @@ import { eventually } from "../eventually.ts";
 import { openTerminal } from "../terminal.ts";
 import { EngineWorld } from "./engine-box.ts";
 import { networkWords, type TestEngine } from "./engines/engine.ts";
+import type { Extent } from "./extent.ts";
 import { openProxy } from "./proxy.ts";
 import { podbot, type Result, start } from "./shipped.ts";
 
-/** What a person does with `podbot run` on an engine, by the program as it is shipped. */
-export function flows(title: string, engine: TestEngine): void {
+/**
+ * What a person does with `podbot run` on an engine, by the program as it is shipped. The whole of it runs on one engine.
+ * Words, flags and refusals come from Podbot alone, and how it ends where a container is taken away is among the faults
+ * of each engine: elsewhere these are left out.
+ */
+export function flows(title: string, engine: TestEngine, extent: Extent): void {
+  /** Registers a test where it could end in another way than on the engine that has everything. */
+  const differs =
+    (...parts: readonly Extent[]) =>
+    (name: string, body: () => Promise<void>) => {
+      if (extent === "everything" || parts.includes(extent)) test(name, body);
+    };
+  const isWhole = extent === "everything";
+  const signals = (
+    [
+      ["SIGINT", 130],
+      ["SIGTERM", 143],
+    ] as const
+  ).slice(isWhole || extent === "the engine's part" ? 0 : 1);
   const isGvisor = engine.runtime === "runsc";
   const isRoot = engine.name !== "docker-group";
   const hasDoors = Object.keys(networkWords(engine)).length === 0;
@@ -67,12 +85,12 @@ export function flows(title: string, engine: TestEngine): void {
       await expectNoTrace(world);
     });
 
-    test("prints nothing but the agent's words where it is told to be quiet", async () => {
+    differs()("prints nothing but the agent's words where it is told to be quiet", async () => {
       const words = ["run", "--quiet", "--agent", "custom", ...on(world), "--", "sh", "-c", "echo out; echo err >&2"];
       expect(await podbot(world, words)).toEqual({ status: 0, stdout: "out\n", stderr: "err\n" });
     });
 
-    test("gives the agent its input, and ends as it does or as it cannot be started", async () => {
+    differs()("gives the agent its input, and ends as it does or as it cannot be started", async () => {
       const run = (...command: string[]) =>
         podbot(world, ["run", "--quiet", "--agent", "custom", ...on(world), "--", ...command], { input: "typed\n" });
       expect(await run("sh", "-c", "cat; kill -TERM $$")).toEqual({ status: 143, stdout: "typed\n", stderr: "" });
@@ -84,10 +102,7 @@ export function flows(title: string, engine: TestEngine): void {
       await eventually(() => expect(world.containers()).toEqual([]));
     });
 
-    test.each([
-      ["SIGINT", 130],
-      ["SIGTERM", 143],
-    ] as const)("ends with the agent and the container when it gets %s", async (signal, status) => {
+    test.each(signals)("ends with the agent and the container when it gets %s", async (signal, status) => {
       const agent = "trap 'echo asked; exit 0' INT TERM; echo go; while :; do sleep 0.1; done";
       const running = start(world, ["run", "--agent", "custom", ...on(world), "--", "sh", "-c", agent]);
       await eventually(() => expect(running.said()).toBe("go\n"));
@@ -97,15 +112,16 @@ export function flows(title: string, engine: TestEngine): void {
       expect([0, status]).toContain(ended.status);
       await expectNoTrace(world);
       // While the container is being made there is no agent to ask.
-      const early = start(world, ["run", "--quiet", "--agent", "custom", ...on(world), "--", "echo", "started"]);
-      await new Promise((resolve) => setTimeout(resolve, 250));
-      early.kill(signal);
-      // Or it was not even listening yet.
-      expect([status, 0, null]).toContain((await early.ended).status);
+      await using proxy = await openProxy(world, engine.socket, (line) => {
+        if (/^POST \S+\/containers\/create/.test(line)) early.kill(signal);
+      });
+      const flags = ["--image", engine.image, "--engine-socket", proxy.path];
+      const early = start(world, ["run", "--quiet", "--agent", "custom", ...flags, "--", "echo", "started"]);
+      expect(await early.ended).toEqual({ status, stdout: "", stderr: "" });
       await expectNoTrace(world);
     });
 
-    test("ends at once when somebody takes the container away", async () => {
+    differs("the kernel's part")("ends at once when somebody takes the container away", async () => {
       const running = start(world, ["run", "--agent", "custom", ...on(world), "--", "sh", "-c", "echo go; sleep 300"]);
       await eventually(() => expect(running.said()).toBe("go\n"));
       const [name = ""] = world.containers();
@@ -117,7 +133,7 @@ export function flows(title: string, engine: TestEngine): void {
       await expectNoTrace(world);
     });
 
-    test("hands allowed values of the caller to the agent, and says none of them itself", async () => {
+    differs()("hands allowed values of the caller to the agent, and says none of them itself", async () => {
       const secret = randomBytes(16).toString("hex");
       world.file("home/.config/podbot/config.toml", '[agent]\nenv_allowlist = ["TOKEN_OF_OWNER", "NOT_SET"]\n');
       world.env["TOKEN_OF_OWNER"] = secret;
@@ -135,8 +151,8 @@ export function flows(title: string, engine: TestEngine): void {
     });
 
     test("works in an empty directory of the container's own where it is told so, and mounts none", async () => {
-      const script =
-        "pwd; ls -A; echo x >file && cat file; grep -c podbot-test- /proc/self/mountinfo; touch /usr/x && echo open";
+      const count = `grep -c ${basename(world.directory)}/ /proc/self/mountinfo`;
+      const script = `pwd; ls -A; echo x >file && cat file; ${count}; touch /usr/x && echo open`;
       for (const isReadOnly of [false, true]) {
         const root = isReadOnly ? "[sandbox]\nread_only_root = true\n" : "";
         world.file(
@@ -247,31 +263,40 @@ export function flows(title: string, engine: TestEngine): void {
       expect(existsSync(made)).toBe(false);
     });
 
-    test("shows the plan, and a script that the engine's own command line carries out", async () => {
-      const secret = randomBytes(8).toString("hex");
-      const words = ["run", "--dry-run", "--agent", "custom", "--env", `SECRET=${secret}`, ...on(world)];
-      const command = ["--", "sh", "-c", 'echo "inside $(cat file.txt)"; echo made >by-hand; echo evil >>.git/config'];
-      const json = await podbot(world, [...words, "--json", ...command]);
-      expect(JSON.parse(json.stdout)).toMatchObject({
-        wall: "engine",
-        container: { profile: "minimal", engine: { image: { name: engine.image } } },
-      });
-      const { status, stdout: script, stderr } = await podbot(world, [...words, ...command]);
-      expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
-      expect(json.stdout + script).not.toContain(secret);
-      await eventually(() => expect(world.containers()).toEqual([]));
-      const before = readFileSync(join(world.project, ".git/config"), "utf8");
-      // Two suites may share a daemon, and the script has one name for all.
-      const path = world.file("by-hand.sh", script.replaceAll("podbot-by-hand", `by-hand-${secret}`), 0o755);
-      const ran = spawnSync("bash", [path], { encoding: "utf8", cwd: "/", env: commandEnvironment(engine) });
-      expect(ran).toMatchObject({ stdout: "inside free\n", stderr: expect.stringMatching(/Read-only|denied/) });
-      expect(readFileSync(join(world.project, "by-hand"), "utf8")).toBe("made\n");
-      expect(readFileSync(join(world.project, ".git/config"), "utf8")).toBe(before);
-      expect(lstatSync(join(world.project, "by-hand"))).toMatchObject({ uid: engine.caller.uid });
-    });
+    differs("the engine's part", "the caller's part")(
+      "shows the plan, and a script that the engine's own command line carries out",
+      async () => {
+        const secret = randomBytes(8).toString("hex");
+        const words = ["run", "--dry-run", "--agent", "custom", "--env", `SECRET=${secret}`, ...on(world)];
+        const command = [
+          "--",
+          "sh",
+          "-c",
+          'echo "inside $(cat file.txt)"; echo made >by-hand; echo evil >>.git/config',
+        ];
+        const json = await podbot(world, [...words, "--json", ...command]);
+        expect(JSON.parse(json.stdout)).toMatchObject({
+          wall: "engine",
+          container: { profile: "minimal", engine: { image: { name: engine.image } } },
+        });
+        const { status, stdout: script, stderr } = await podbot(world, [...words, ...command]);
+        expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
+        expect(json.stdout + script).not.toContain(secret);
+        await eventually(() => expect(world.containers()).toEqual([]));
+        const before = readFileSync(join(world.project, ".git/config"), "utf8");
+        // Two suites may share a daemon, and the script has one name for all.
+        const path = world.file("by-hand.sh", script.replaceAll("podbot-by-hand", `by-hand-${secret}`), 0o755);
+        const ran = spawnSync("bash", [path], { encoding: "utf8", cwd: "/", env: commandEnvironment(engine) });
+        expect(ran).toMatchObject({ stdout: "inside free\n", stderr: expect.stringMatching(/Read-only|denied/) });
+        expect(readFileSync(join(world.project, "by-hand"), "utf8")).toBe("made\n");
+        expect(readFileSync(join(world.project, ".git/config"), "utf8")).toBe(before);
+        expect(lstatSync(join(world.project, "by-hand"))).toMatchObject({ uid: engine.caller.uid });
+      },
+    );
   });
 
-  describe(`podbot sandbox on ${title}`, () => {
+  const describeWhole = isWhole ? describe : () => {};
+  describeWhole(`podbot sandbox on ${title}`, () => {
     let world: EngineWorld;
     beforeAll(() => {
       world = new EngineWorld(engine);
@@ -322,7 +347,7 @@ export function flows(title: string, engine: TestEngine): void {
       });
     });
 
-    test("starts more processes, each with its own input and status", async () => {
+    differs()("starts more processes, each with its own input and status", async () => {
       const exec = (...words: string[]) => podbot(world, ["exec", ...words], { input: "typed\n" });
       const plain = await exec(id, "--", "sh", "-c", "cat; test -t 0 || test -t 1 || echo plain; echo err >&2; exit 9");
       expect(plain).toEqual({ status: 9, stdout: "typed\nplain\n", stderr: "err\n" });
@@ -337,7 +362,7 @@ export function flows(title: string, engine: TestEngine): void {
       );
     });
 
-    test("gives a process a terminal where both ends are one, with its size, and else none", async () => {
+    differs()("gives a process a terminal where both ends are one, with its size, and else none", async () => {
       const terminal = openTerminal(world);
       terminal.type(`podbot exec ${id} -- sh -c 'test -t 0 && test -t 1 && test -t 2 && stty size'; echo "status $?"`);
       await terminal.sees(/^40 120\nstatus 0$/m);
@@ -372,26 +397,31 @@ export function flows(title: string, engine: TestEngine): void {
       await expectNoTrace(world);
     });
 
-    test("is stopped with its container, also where its keeper was killed", async () => {
-      const begin = async () => {
-        const words = ["run", "--detach", "--quiet", "--agent", "custom", ...on(world), "--", "sleep", "300"];
-        return (await podbot(world, words)).stdout.trim();
-      };
-      const [first, second] = [await begin(), await begin()];
-      expect(world.containers().toSorted()).toEqual([`podbot-${first}`, `podbot-${second}`].toSorted());
-      expect(await podbot(world, ["stop", "--time", "0", first])).toMatchObject({ status: 0 });
-      await eventually(() => expect(world.containers()).toEqual([`podbot-${second}`]));
-      // What both had to protect is protected still.
-      const attack = "echo evil >.podbot/config.toml || mv .podbot away || rmdir .podbot || echo held";
-      expect((await podbot(world, ["exec", second, "--", "sh", "-c", attack])).stdout).toBe("held\n");
-      const [{ keeper }] = JSON.parse((await podbot(world, ["ps", "--json"])).stdout) as readonly [{ keeper: number }];
-      process.kill(keeper, "SIGKILL");
-      await eventually(() => expect(existsSync(`/proc/${keeper}`)).toBe(false));
-      expect((await podbot(world, ["exec", second, "--", "true"])).status).toBe(125);
-      expect(await podbot(world, ["stop", "--all"])).toMatchObject({ status: 0 });
-      await eventually(() => expect(world.containers()).toEqual([]));
-      await expectNoTrace(world);
-    });
+    differs("the engine's part", "the kernel's part")(
+      "is stopped with its container, also where its keeper was killed",
+      async () => {
+        const begin = async () => {
+          const words = ["run", "--detach", "--quiet", "--agent", "custom", ...on(world), "--", "sleep", "300"];
+          return (await podbot(world, words)).stdout.trim();
+        };
+        const [first, second] = [await begin(), await begin()];
+        expect(world.containers().toSorted()).toEqual([`podbot-${first}`, `podbot-${second}`].toSorted());
+        expect(await podbot(world, ["stop", "--time", "0", first])).toMatchObject({ status: 0 });
+        await eventually(() => expect(world.containers()).toEqual([`podbot-${second}`]));
+        // What both had to protect is protected still.
+        const attack = "echo evil >.podbot/config.toml || mv .podbot away || rmdir .podbot || echo held";
+        expect((await podbot(world, ["exec", second, "--", "sh", "-c", attack])).stdout).toBe("held\n");
+        const [{ keeper }] = JSON.parse((await podbot(world, ["ps", "--json"])).stdout) as readonly [
+          { keeper: number },
+        ];
+        process.kill(keeper, "SIGKILL");
+        await eventually(() => expect(existsSync(`/proc/${keeper}`)).toBe(false));
+        expect((await podbot(world, ["exec", second, "--", "true"])).status).toBe(125);
+        expect(await podbot(world, ["stop", "--all"])).toMatchObject({ status: 0 });
+        await eventually(() => expect(world.containers()).toEqual([]));
+        await expectNoTrace(world);
+      },
+    );
   });
 
   describe(`credentials on ${title}`, () => {
@@ -413,21 +443,24 @@ export function flows(title: string, engine: TestEngine): void {
       const toHome = new RegExp(`[?&]path=${encodeURIComponent(home)}(&|$)`);
       return { ...result, requests, uploads: isRoot ? uploads : uploads.filter((line) => toHome.test(line)) };
     }
-    test("that are not there are not asked for, and those that are not wanted stay out", async () => {
-      const absent = await look("", "ls -A ~");
-      expect(absent).toMatchObject({ status: 0, stdout: expect.not.stringMatching(/claude|codex/) });
-      expect(absent.stderr).not.toContain("copied");
-      expect(absent.uploads).toHaveLength(0);
-      expect(absent.requests).toContainEqual(expect.stringMatching(/^POST .*\/containers\/create/));
-      world.file("home/.claude/.credentials.json", "secret of claude\n", 0o600);
-      const unwanted = await look("[creds]\ncopy_claude = false\ncopy_codex = false\n", "ls -A ~");
-      expect(unwanted).toMatchObject({ status: 0, stdout: expect.not.stringMatching(/claude|codex/) });
-      expect(unwanted.uploads).toHaveLength(0);
-      const wanted = await look("", "cat ~/.claude/.credentials.json");
-      expect(wanted).toMatchObject({ status: 0, stdout: "secret of claude\n" });
-      expect(wanted.stderr).toContain(`podbot: copied to the container: ${home}/.claude\n`);
-      expect(wanted.uploads).toHaveLength(1);
-    });
+    differs("the caller's part")(
+      "that are not there are not asked for, and those that are not wanted stay out",
+      async () => {
+        const absent = await look("", "ls -A ~");
+        expect(absent).toMatchObject({ status: 0, stdout: expect.not.stringMatching(/claude|codex/) });
+        expect(absent.stderr).not.toContain("copied");
+        expect(absent.uploads).toHaveLength(0);
+        expect(absent.requests).toContainEqual(expect.stringMatching(/^POST .*\/containers\/create/));
+        world.file("home/.claude/.credentials.json", "secret of claude\n", 0o600);
+        const unwanted = await look("[creds]\ncopy_claude = false\ncopy_codex = false\n", "ls -A ~");
+        expect(unwanted).toMatchObject({ status: 0, stdout: expect.not.stringMatching(/claude|codex/) });
+        expect(unwanted.uploads).toHaveLength(0);
+        const wanted = await look("", "cat ~/.claude/.credentials.json");
+        expect(wanted).toMatchObject({ status: 0, stdout: "secret of claude\n" });
+        expect(wanted.stderr).toContain(`podbot: copied to the container: ${home}/.claude\n`);
+        expect(wanted.uploads).toHaveLength(1);
+      },
+    );
 
     test("come with their modes and links, as files of whoever runs inside, and without sockets", async () => {
       world.file("home/.claude/.credentials.json", "secret of claude\n", 0o600);
@@ -480,7 +513,7 @@ export function flows(title: string, engine: TestEngine): void {
       expect({ status, stdout }).toEqual({ status: 0, stdout: "secret of codex\nshut\n" });
     });
 
-    test("that cannot be copied end the run before the container has started, and leave none", async () => {
+    differs()("that cannot be copied end the run before the container has started, and leave none", async () => {
       rmSync(join(world.home, ".codex"), { recursive: true });
       spawnSync("mkfifo", [join(world.home, ".codex")]);
       const { status, stdout, stderr, requests } = await look("", "echo started");
@@ -492,35 +525,39 @@ export function flows(title: string, engine: TestEngine): void {
       await expectNoTrace(world);
     });
 
-    test("of a known agent are its own files alone, with the directories above them", async () => {
-      world.file("home/.codex/auth.json", "secret of codex\n", 0o400);
-      world.file("home/.local/share/opencode/auth.json", "secret of opencode\n", 0o600);
-      world.file("home/.local/share/opencode/log/old", "not needed\n");
-      // The image has no such agent; the workspace brings one.
-      const script =
-        'cd; find .local .codex | sort; stat -c "%a %u" .local .local/share/opencode; cat .local/*/*/auth.json';
-      world.file("home/project/bin/opencode", `#!/bin/sh\necho "$*"; ${script}\n`, 0o755);
-      const path = `${world.project}/bin:/usr/local/bin:/usr/bin:/bin`;
-      world.file("home/.config/podbot/config.toml", `[environment.set]\nPATH = "${path}"\n`);
-      const words = ["run", "--agent", "opencode", "--image", engine.image, "--engine-socket", engine.socket];
-      const { stdout, stderr } = await podbot(world, words);
-      rmSync(join(world.project, "bin"), { recursive: true });
-      rmSync(join(world.home, ".local/share/opencode"), { recursive: true });
-      expect(stderr).toContain(`podbot: copied to the container: ${home}/.local/share/opencode/auth.json\n`);
-      expect(stdout.split("\n")).toEqual([
-        "--auto",
-        ".local",
-        ".local/share",
-        ".local/share/opencode",
-        ".local/share/opencode/auth.json",
-        `700 ${inside.uid}`,
-        `700 ${inside.uid}`,
-        "secret of opencode",
-        "",
-      ]);
-    });
+    differs("the caller's part")(
+      "of a known agent are its own files alone, with the directories above them",
+      async () => {
+        rmSync(join(world.home, ".codex"), { recursive: true, force: true });
+        world.file("home/.codex/auth.json", "secret of codex\n", 0o400);
+        world.file("home/.local/share/opencode/auth.json", "secret of opencode\n", 0o600);
+        world.file("home/.local/share/opencode/log/old", "not needed\n");
+        // The image has no such agent; the workspace brings one.
+        const script =
+          'cd; find .local .codex | sort; stat -c "%a %u" .local .local/share/opencode; cat .local/*/*/auth.json';
+        world.file("home/project/bin/opencode", `#!/bin/sh\necho "$*"; ${script}\n`, 0o755);
+        const path = `${world.project}/bin:/usr/local/bin:/usr/bin:/bin`;
+        world.file("home/.config/podbot/config.toml", `[environment.set]\nPATH = "${path}"\n`);
+        const words = ["run", "--agent", "opencode", "--image", engine.image, "--engine-socket", engine.socket];
+        const { stdout, stderr } = await podbot(world, words);
+        rmSync(join(world.project, "bin"), { recursive: true });
+        rmSync(join(world.home, ".local/share/opencode"), { recursive: true });
+        expect(stderr).toContain(`podbot: copied to the container: ${home}/.local/share/opencode/auth.json\n`);
+        expect(stdout.split("\n")).toEqual([
+          "--auto",
+          ".local",
+          ".local/share",
+          ".local/share/opencode",
+          ".local/share/opencode/auth.json",
+          `700 ${inside.uid}`,
+          `700 ${inside.uid}`,
+          "secret of opencode",
+          "",
+        ]);
+      },
+    );
 
-    test("have the owner's name for git with them, and never one that the workspace has chosen", async () => {
+    differs()("have the owner's name for git with them, and never one that the workspace has chosen", async () => {
       rmSync(join(world.home, ".claude"), { recursive: true });
       world.repository();
       world.git("config", "user.name", "Evil");
@@ -592,13 +629,15 @@ export function flows(title: string, engine: TestEngine): void {
       expect(linked.stderr).toContain(`podbot: ${path} is mounted at /srv/other, read-write\n`);
     });
 
-    test.each([
+    const outside = [
       ["lies elsewhere", "elsewhere"],
       ["only begins like an allowed one", "allowed-not"],
       ["lies above", "."],
       ["is a link that leads out", "allowed/escape"],
       ["leads out by its dots", "allowed/../elsewhere"],
-    ])("is refused where it %s, before anything is made", async (_why, path) => {
+    ] as const;
+    // No engine hears of these: one of them is enough where all of them are tried elsewhere.
+    test.each(outside.slice(isWhole ? 0 : 4))("is refused where it %s, before anything is made", async (_why, path) => {
       const { status, stdout, stderr } = await mount(`${world.directory}/${path}`, "/workspace");
       expect({ status, stdout }).toEqual({ status: 2, stdout: "" });
       expect(stderr).toContain("MOUNT_REFUSED");
@@ -607,7 +646,7 @@ export function flows(title: string, engine: TestEngine): void {
       expect(existsSync(join(world.directory, "elsewhere/made"))).toBe(false);
     });
 
-    test.each([
+    const shut = [
       home,
       `${home}/.codex`,
       "/",
@@ -620,7 +659,9 @@ export function flows(title: string, engine: TestEngine): void {
       "/tmp",
       "relative",
       "/a/../etc",
-    ])("is not mounted at %s", async (target) => {
+    ];
+    // Homes differ; the rest does not.
+    test.each(shut.slice(0, isWhole ? shut.length : 2))("is not mounted at %s", async (target) => {
       const { status, stdout, stderr } = await mount(join(world.directory, "allowed/repo"), target);
       expect({ status, stdout }).toEqual({ status: 2, stdout: "" });
       expect(stderr).toMatch(/MOUNT_REFUSED|CONFIG_INVALID/);

@@ -1,4 +1,3 @@
-import { execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
@@ -6,6 +5,7 @@ import { request as secureRequest } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import { join } from "node:path";
 import { createSecureContext, rootCertificates, TLSSocket } from "node:tls";
+import { openssl } from "../openssl.ts";
 
 export interface Interceptor extends AsyncDisposable {
   /** With a name and a password, as companies have it. */
@@ -21,10 +21,22 @@ const systemBundle = "/etc/ssl/certs/ca-certificates.crt";
 /** A proxy that reads all TLS in between, with certificates of an authority of its own. */
 export async function openInterceptor(directory: string): Promise<Interceptor> {
   const at = (name: string) => join(directory, name);
-  const openssl = (...words: string[]) => execFileSync("openssl", words, { cwd: directory, stdio: "ignore" });
   mkdirSync(directory, { recursive: true });
   const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"];
-  openssl("req", "-x509", ...key, "-keyout", "ca.key", "-out", "ca.pem", "-days", "2", "-subj", "/CN=Interceptor");
+  openssl(
+    directory,
+    "req",
+    "-x509",
+    ...key,
+    "-keyout",
+    "ca.key",
+    "-out",
+    "ca.pem",
+    "-days",
+    "2",
+    "-subj",
+    "/CN=Interceptor",
+  );
   const usual = readFileSync(systemBundle, "utf8");
   writeFileSync(at("authorities.pem"), `${usual}\n${readFileSync(at("ca.pem"), "utf8")}`);
 
@@ -33,9 +45,9 @@ export async function openInterceptor(directory: string): Promise<Interceptor> {
     const known = contexts.get(host);
     if (known !== undefined) return known;
     writeFileSync(at("names"), `subjectAltName=DNS:${host}\n`);
-    openssl("req", ...key, "-keyout", "leaf.key", "-out", "leaf.csr", "-subj", `/CN=${host.slice(0, 60)}`);
+    openssl(directory, "req", ...key, "-keyout", "leaf.key", "-out", "leaf.csr", "-subj", `/CN=${host.slice(0, 60)}`);
     const signing = ["-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2", "-extfile", "names"];
-    openssl("x509", "-req", "-in", "leaf.csr", "-out", "leaf.pem", ...signing);
+    openssl(directory, "x509", "-req", "-in", "leaf.csr", "-out", "leaf.pem", ...signing);
     const made = createSecureContext({ key: readFileSync(at("leaf.key")), cert: readFileSync(at("leaf.pem")) });
     contexts.set(host, made);
     return made;

@@ -15,8 +15,9 @@ const { version, dependencies } = JSON.parse(await readFile(join(root, "package.
 };
 
 /** A directory with nothing but the package, as `npm install podbot` leaves it. */
-const home = await mkdtemp(join(tmpdir(), "podbot-package-"));
-afterAll(() => rm(home, { recursive: true }));
+const directory = await mkdtemp(join(tmpdir(), "podbot-package-"));
+const home = await mkdtemp(join(tmpdir(), "podbot-home-"));
+afterAll(() => Promise.all([directory, home].map((path) => rm(path, { recursive: true }))));
 
 async function run(command: string, ...args: string[]) {
   return await runWith({}, command, ...args);
@@ -24,7 +25,10 @@ async function run(command: string, ...args: string[]) {
 
 async function runWith(env: Readonly<Record<string, string>>, command: string, ...args: string[]) {
   try {
-    const { stdout, stderr } = await promisify(execFile)(command, args, { cwd: home, env: { ...process.env, ...env } });
+    const { stdout, stderr } = await promisify(execFile)(command, args, {
+      cwd: directory,
+      env: { ...process.env, HOME: home, ...env },
+    });
     return { status: 0, stdout, stderr };
   } catch (error) {
     const { code, stdout, stderr } = error as { code: number; stdout: string; stderr: string };
@@ -32,10 +36,10 @@ async function runWith(env: Readonly<Record<string, string>>, command: string, .
   }
 }
 
-const podbot = join(home, "node_modules/.bin/podbot");
+const podbot = join(directory, "node_modules/.bin/podbot");
 
 beforeAll(async () => {
-  await writeFile(join(home, "package.json"), JSON.stringify({ private: true, type: "module" }));
+  await writeFile(join(directory, "package.json"), JSON.stringify({ private: true, type: "module" }));
   // Dependencies come from node_modules, so that neither network nor cache decides the test.
   const folders = Object.keys(dependencies).map((name) => join(root, "node_modules", name));
   const packed = [
@@ -56,7 +60,7 @@ test("the installed command knows that it is outside, and that it is inside what
   expect(await run(podbot, "check")).toMatchObject({ status: 1, stderr: "" });
   const refused = await run(podbot, "sandbox", "--", "true");
   expect(refused).toMatchObject({ status: 125, stderr: expect.stringContaining("lies where the sandbox may write") });
-  await mkdir(join(home, "work"));
+  await mkdir(join(directory, "work"));
   expect(await run(podbot, "sandbox", "-C", "work", "--", "podbot", "check")).toMatchObject({ status: 0 });
 });
 
@@ -66,14 +70,14 @@ test("the library can be imported and throws its own errors", async () => {
     import schema from "podbot/config.schema.json" with { type: "json" };
     const error = new PodbotError("USAGE", "message");
     console.log(error instanceof Error, error.code, typeof schema.properties);`;
-  await writeFile(join(home, "program.mjs"), program);
+  await writeFile(join(directory, "program.mjs"), program);
   const { status, stdout } = await run(process.execPath, "program.mjs");
   expect({ status, stdout }).toEqual({ status: 0, stdout: "true USAGE object\n" });
 });
 
 test("its types serve a strict consumer", async () => {
   await writeFile(
-    join(home, "consumer.ts"),
+    join(directory, "consumer.ts"),
     `import { PodbotError } from "podbot";
      export const code: string = new PodbotError("USAGE", "message").code;
      // @ts-expect-error: not a code of Podbot's
@@ -91,7 +95,7 @@ const architectures = [
 ];
 
 describe.each(architectures)("its programs for $arch", ({ arch, machine, emulator }) => {
-  const program = (name: string) => join(home, "node_modules/podbot/native/bin", arch, `podbot-${name}`);
+  const program = (name: string) => join(directory, "node_modules/podbot/native/bin", arch, `podbot-${name}`);
   const emulation = arch === process.arch ? [] : [emulator];
   const isRunnable = emulation.length === 0 || findOnPath(emulator);
 
@@ -113,7 +117,7 @@ describe.each(architectures)("its programs for $arch", ({ arch, machine, emulato
   });
 
   test.skipIf(!isRunnable)("start commands on request", async () => {
-    const keeper = new Keeper(join(home, `${arch}.sock`));
+    const keeper = new Keeper(join(directory, `${arch}.sock`));
     await keeper.listen();
     const [command = "", ...words] = [...emulation, program("warden"), keeper.path];
     const warden = new Warden(command, words, keeper.token);
@@ -127,12 +131,14 @@ describe.each(architectures)("its programs for $arch", ({ arch, machine, emulato
 });
 
 test("nothing is packed while a program is missing", async () => {
-  const copy = join(home, "copy");
+  const copy = join(directory, "copy");
   const parts = ["package.json", "native"];
-  for (const part of parts) await cp(join(root, part), join(copy, part), { recursive: true });
-  const pack = (env = {}) => runWith(env, "npm", "pack", "--pack-destination", home, copy);
+  // With their times, else every program would be compiled anew.
+  for (const part of parts) await cp(join(root, part), join(copy, part), { recursive: true, preserveTimestamps: true });
+  const pack = (env = {}) => runWith(env, "npm", "pack", "--pack-destination", directory, copy);
   expect(await pack()).toMatchObject({ status: 0 });
-  await rm(join(copy, "native/bin"), { recursive: true });
+  const [other] = architectures.filter(({ arch }) => arch !== process.arch);
+  await rm(join(copy, "native/bin", other?.arch ?? "", "podbot-gate"));
   const refused = await pack({ OTHER_CC: "/nonexistent/compiler" });
   expect(refused.status).not.toBe(0);
   expect(refused.stderr).toContain("/nonexistent/compiler");

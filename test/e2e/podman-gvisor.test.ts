@@ -19,5 +19,5 @@ conformance("Podman with gVisor", () => openEngineSite(podman), [
     why: "gVisor lets root inside signal the first process of its namespace: the box ends, and nothing else.",
   },
 ]);
-boxes("Podman with gVisor", podman);
-flows("Podman with gVisor", podman);
+boxes("Podman with gVisor", podman, "the kernel's part");
+flows("Podman with gVisor", podman, "the kernel's part");

@@ -8,6 +8,6 @@ import { privateService } from "./private-service.ts";
 const podman = engine("podman-rootless");
 becomeCaller(podman);
 conformance("rootless Podman", () => openEngineSite(podman));
-boxes("rootless Podman", podman);
-flows("rootless Podman", podman);
+boxes("rootless Podman", podman, "the engine's part");
+flows("rootless Podman", podman, "the engine's part");
 privateService("rootless Podman", "podman-rootless");

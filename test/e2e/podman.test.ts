@@ -7,6 +7,6 @@ import { privateService } from "./private-service.ts";
 
 const podman = engine("podman");
 conformance("rootful Podman", () => openEngineSite(podman));
-boxes("rootful Podman", podman);
-flows("rootful Podman", podman);
+boxes("rootful Podman", podman, "everything");
+flows("rootful Podman", podman, "everything");
 privateService("rootful Podman", "podman");

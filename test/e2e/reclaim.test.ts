@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { buildPrograms, environment, makeScratch, ordinary, sanitized } from "../native/programs.ts";
 
 const scratch = makeScratch(afterAll);
-beforeAll(buildPrograms, 120_000);
+beforeAll(buildPrograms);
 
 /** Somebody of a container's. */
 const other = 4_321;

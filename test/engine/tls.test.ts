@@ -1,25 +1,24 @@
-import { execFileSync } from "node:child_process";
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { connectEngine } from "../../src/engine/client.ts";
 import { ping } from "../../src/engine/ping.ts";
+import { openssl } from "../openssl.ts";
 import { failureOf, freshPath, startSecureEngine } from "./engine-server.ts";
 
 /** A directory as DOCKER_CERT_PATH names it, signed by an authority of its own unless one is given. */
 function makeCertificates(authority?: string): string {
   const directory = freshPath("certs");
   mkdirSync(directory);
-  const openssl = (...args: string[]) => execFileSync("openssl", args, { cwd: directory, stdio: "pipe" });
   const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
   const ca = authority ?? directory;
   if (authority === undefined)
-    openssl("req", "-x509", ...key, "-keyout", "ca-key.pem", "-out", "ca.pem", "-subj", "/CN=test CA");
+    openssl(directory, "req", "-x509", ...key, "-keyout", "ca-key.pem", "-out", "ca.pem", "-subj", "/CN=test CA");
   else writeFileSync(join(directory, "ca.pem"), readFileSync(join(authority, "ca.pem")));
-  openssl("req", ...key, "-keyout", "key.pem", "-out", "request.pem", "-subj", "/CN=127.0.0.1");
+  openssl(directory, "req", ...key, "-keyout", "key.pem", "-out", "request.pem", "-subj", "/CN=127.0.0.1");
   writeFileSync(join(directory, "extensions"), "subjectAltName=IP:127.0.0.1\n");
   const signed = ["-CA", join(ca, "ca.pem"), "-CAkey", join(ca, "ca-key.pem"), "-CAcreateserial"];
-  openssl("x509", "-req", "-in", "request.pem", "-out", "cert.pem", ...signed, "-extfile", "extensions");
+  openssl(directory, "x509", "-req", "-in", "request.pem", "-out", "cert.pem", ...signed, "-extfile", "extensions");
   return directory;
 }
 

@@ -10,7 +10,7 @@ export type Victim = "keeper" | "bwrap" | "warden" | "agent";
 
 /** One that is just becoming this program has no words yet. */
 function childOf(pid: number, name: string): number {
-  for (const end = Date.now() + 10_000; Date.now() < end; ) {
+  for (const end = performance.now() + 10_000; performance.now() < end; ) {
     const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").map(Number);
     const found = children.find((child) => readFileSync(`/proc/${child}/cmdline`, "latin1").split("\0")[0] === name);
     if (found !== undefined) return found;

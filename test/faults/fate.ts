@@ -62,9 +62,9 @@ export async function live(stage: Stage, workspace: string, fate: Fate, commands
       const killed = stage.murder(fate);
       if (killed !== null) return killed;
     }
-    // The same again, and the same moment of it.
+    // The same again, and sooner: a fast machine is done with a session before its moment.
     ended = start();
-    await wait(fate.afterMs / (tries + 1));
+    await wait(fate.afterMs / 2 ** (tries + 1));
   }
   throw new Error("there was never anybody to be killed");
 }

@@ -162,14 +162,25 @@ afterAll(() => {
 });
 
 /** Every process that can be seen from here. */
-function table(): readonly Process[] {
+function table(): readonly Omit<Process, "argv">[] {
   return readdirSync("/proc").flatMap((name) => {
     if (!/^\d+$/.test(name)) return [];
     try {
       const stat = readFileSync(`/proc/${name}/stat`, "latin1");
       const [state = "", parent = ""] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-      const argv = readFileSync(`/proc/${name}/cmdline`, "utf8").split("\0").slice(0, -1);
-      return [{ pid: Number(name), parent: Number(parent), state, argv }];
+      return [{ pid: Number(name), parent: Number(parent), state }];
+    } catch {
+      return [];
+    }
+  });
+}
+
+/** The words of some processes; those that have ended meanwhile are left out. */
+function withWords(processes: readonly Omit<Process, "argv">[]): readonly Process[] {
+  return processes.flatMap((process) => {
+    try {
+      const argv = readFileSync(`/proc/${process.pid}/cmdline`, "utf8").split("\0").slice(0, -1);
+      return [{ ...process, argv }];
     } catch {
       return [];
     }
@@ -184,7 +195,7 @@ export function below(...roots: readonly (number | undefined)[]): readonly Proce
     before = found.size;
     for (const { pid, parent } of all) if (found.has(parent)) found.add(pid);
   }
-  return all.filter(({ pid }) => found.has(pid) && !roots.includes(pid));
+  return withWords(all.filter(({ pid }) => found.has(pid) && !roots.includes(pid)));
 }
 
 export function kill(pid: number, signal: NodeJS.Signals = "SIGKILL"): boolean {

@@ -1,3 +1,4 @@
+// @module-tag security
 import { afterAll, describe, expect, test } from "vitest";
 import { isAmong } from "../../src/gateway/address.ts";
 import { proxyPort } from "../../src/gateway/connection.ts";

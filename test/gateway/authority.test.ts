@@ -1,3 +1,4 @@
+// @module-tag security
 import { execFile } from "node:child_process";
 import { createPublicKey, X509Certificate } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";

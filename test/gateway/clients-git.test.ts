@@ -1,7 +1,7 @@
 import { spawn, spawnSync } from "node:child_process";
 import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
-import { userInfo } from "node:os";
+import { tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { newWorld, type World } from "../world.ts";
@@ -9,7 +9,7 @@ import { makeRepositories, serveGit, serveGitDaemon } from "./git-server.ts";
 import { allow, auditOf, expectAsked, Town } from "./stage.ts";
 
 const town = new Town();
-const repositories = mkdtempSync("/var/tmp/podbot-git-");
+const repositories = mkdtempSync(join(tmpdir(), "git-"));
 beforeAll(async () => {
   makeRepositories(repositories, "project.git", "other.git");
   await town.https("git.example.com", serveGit(repositories));
@@ -138,7 +138,7 @@ describe("ssh", () => {
 
 /** A real server for the user who runs the tests, and nobody else. */
 async function serveSsh() {
-  const directory = mkdtempSync("/var/tmp/podbot-sshd-");
+  const directory = mkdtempSync(join(tmpdir(), "sshd-"));
   const at = (name: string) => join(directory, name);
   for (const name of ["host", "key"]) {
     const { status, stderr } = spawnSync("ssh-keygen", ["-q", "-t", "ed25519", "-N", "", "-f", at(name)], {

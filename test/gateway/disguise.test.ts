@@ -1,3 +1,4 @@
+// @module-tag security
 import { afterAll, describe, expect, test } from "vitest";
 import type { MaskedSecret } from "../../src/gateway/masking.ts";
 import type { NetworkRule } from "../../src/policy/network.ts";

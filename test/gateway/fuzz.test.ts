@@ -1,3 +1,4 @@
+// @module-tag security
 import type { Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import * as fc from "fast-check";
@@ -160,7 +161,7 @@ describe("whatever is said at a door", () => {
       }
       audit.push(...inside.audit);
     }
-    await expect.poll(connections, { timeout: 3_000 }).toBeLessThanOrEqual(before);
+    await expect.poll(connections).toBeLessThanOrEqual(before);
     expect(escaped).toEqual([]);
     expect(audit.length).toBeGreaterThan(100);
     for (const line of audit) {
@@ -194,7 +195,7 @@ describe("whatever is said at a door", () => {
         secure.destroy();
       }
     }
-    await expect.poll(connections, { timeout: 3_000 }).toBeLessThanOrEqual(before);
+    await expect.poll(connections).toBeLessThanOrEqual(before);
     expect(escaped).toEqual([]);
   });
 

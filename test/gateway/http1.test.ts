@@ -1,3 +1,4 @@
+// @module-tag security
 import { request as requestHttp } from "node:http";
 import type { Socket } from "node:net";
 import { afterAll, describe, expect, test } from "vitest";

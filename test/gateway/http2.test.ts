@@ -1,3 +1,4 @@
+// @module-tag security
 import {
   type ClientHttp2Session,
   type ClientHttp2Stream,

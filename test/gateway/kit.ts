@@ -3,6 +3,7 @@ import { createServer as createHttp, type IncomingMessage, type RequestListener 
 import { createSecureServer, type ServerHttp2Stream } from "node:http2";
 import { createServer as createHttps } from "node:https";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { connect as connectTls, createServer as createTls, type TLSSocket } from "node:tls";
 import type { AuditEntry } from "../../src/gateway/audit.ts";
@@ -32,7 +33,7 @@ export function policyOf(rules: readonly NetworkRule[], more: Partial<NetworkPol
 /** Servers on loopback, as the world outside, with an authority of their own. */
 export class Outside implements AsyncDisposable {
   readonly authority = makeAuthority(new Date());
-  readonly directory = mkdtempSync("/var/tmp/podbot-gateway-");
+  readonly directory = mkdtempSync(join(tmpdir(), "gateway-"));
   /** What the gateway is told to believe. */
   readonly trustFile = join(this.directory, "authority.pem");
   readonly #servers: Server[] = [];

@@ -1,3 +1,4 @@
+// @module-tag security
 import { connect as connectHttp2 } from "node:http2";
 import { gzipSync } from "node:zlib";
 import { afterAll, describe, expect, test } from "vitest";

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer as createHttp, type IncomingMessage, type RequestListener, type ServerResponse } from "node:http";
 import { createSecureServer } from "node:http2";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import { expect } from "vitest";
@@ -26,7 +27,7 @@ type OnUpgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => voi
 /** Servers on loopback, each by its name, as the world outside has them: with certificates of an authority of its own. */
 export class Town implements AsyncDisposable {
   readonly authority = makeAuthority(new Date());
-  readonly directory = mkdtempSync("/var/tmp/podbot-town-");
+  readonly directory = mkdtempSync(join(tmpdir(), "town-"));
   /** Whom to believe who trusts this authority alone. */
   readonly trustFile = join(this.directory, "authority.pem");
   /** Where the names lead, as `network.reach` has it. */

@@ -1,3 +1,4 @@
+// @module-tag security
 import { randomBytes } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";

@@ -1,3 +1,4 @@
+// @module-tag security
 import { describe, expect, test } from "vitest";
 import { type Place, readConnect, readTarget } from "../../src/gateway/target.ts";
 

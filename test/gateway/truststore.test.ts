@@ -51,7 +51,7 @@ const readByKeytool: Reader = async (store) => {
   const file = join(directory, "store.jks");
   writeFileSync(file, store);
   const { stdout } = await promisify(execFile)("keytool", [
-    ...["-J-Duser.language=en", "-list", "-keystore", file, "-storepass", "changeit"],
+    ...["-J-Duser.language=en", "-J-XX:-UsePerfData", "-list", "-keystore", file, "-storepass", "changeit"],
   ]);
   const lines = stdout.matchAll(/fingerprint \(SHA-256\): ([0-9A-F:]+)/g);
   return [...lines].map(([, hex]) => (hex as string).replaceAll(":", "").toLowerCase());
@@ -60,7 +60,7 @@ const readByKeytool: Reader = async (store) => {
 /** Java is too large a thing to ask for. */
 function hasKeytool(): boolean {
   try {
-    execFileSync("keytool", ["-help"], { stdio: "ignore" });
+    execFileSync("keytool", ["-J-XX:-UsePerfData", "-help"], { stdio: "ignore" });
     return true;
   } catch {
     return false;

@@ -1,3 +1,4 @@
+// @module-tag security
 import { X509Certificate } from "node:crypto";
 import { connect as connectTls } from "node:tls";
 import { afterAll, describe, expect, test } from "vitest";

@@ -1,3 +1,4 @@
+// @module-tag security
 import { X509Certificate } from "node:crypto";
 import { connect as connectHttp2 } from "node:http2";
 import type { Socket } from "node:net";

@@ -1,6 +1,8 @@
+// @module-tag security
 import { execFileSync } from "node:child_process";
 import { createPrivateKey, generateKeyPairSync, sign, verify } from "node:crypto";
 import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { GitHubError } from "../../src/errors.ts";
@@ -9,7 +11,7 @@ import { parseKey } from "../../src/github/key-form.ts";
 import { failure } from "../failure.ts";
 import { appKey } from "./town.ts";
 
-const directory = mkdtempSync("/var/tmp/podbot-key-");
+const directory = mkdtempSync(join(tmpdir(), "key-"));
 afterAll(() => rmSync(directory, { recursive: true }));
 
 function file(name: string, content: string | Uint8Array, mode = 0o600): string {

@@ -1,3 +1,4 @@
+// @module-tag security
 import { execFile } from "node:child_process";
 import {
   chmodSync,
@@ -12,6 +13,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -20,7 +22,7 @@ import { makeSecretsDirectory, tokenFileName, writeToken } from "../../src/githu
 import { until } from "../eventually.ts";
 
 function scratch(): string {
-  const directory = mkdtempSync("/var/tmp/podbot-token-");
+  const directory = mkdtempSync(join(tmpdir(), "token-"));
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
   return directory;
 }
@@ -74,7 +76,7 @@ describe("a token's file", () => {
     const reader = `
       const { readFileSync, writeFileSync } = require("node:fs");
       let read = 0, torn = 0, last = "";
-      for (const end = Date.now() + 20000; last !== "z" && Date.now() < end; ) {
+      for (const end = performance.now() + 20000; last !== "z" && performance.now() < end; ) {
         last = readFileSync(process.argv[1], "utf8");
         read += 1;
         if (read === 1 && process.argv[2]) writeFileSync(process.argv[2], "");

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from "node:http";
 import { createServer as createSecureServer } from "node:https";
 import type { AddressInfo, Server, Socket } from "node:net";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { makeAuthority } from "../../src/gateway/authority.ts";
 import type { GitHubApp } from "../../src/github/app.ts";
@@ -34,6 +35,8 @@ export interface TownOptions {
 interface Minted {
   readonly value: string;
   readonly expires: number;
+  /** The same moment, by a clock that does not jump. */
+  readonly ends: number;
   readonly repository: string | null;
   readonly permissions: Readonly<Record<string, string>>;
 }
@@ -46,7 +49,7 @@ interface Minted {
 export class Town implements AsyncDisposable {
   readonly appId = 4711;
   readonly installationId = 42;
-  readonly directory = mkdtempSync("/var/tmp/podbot-town-");
+  readonly directory = mkdtempSync(join(tmpdir(), "town-"));
   /** The authority that its certificate is of. */
   readonly trustFile = join(this.directory, "authority.pem");
   readonly keyFile = join(this.directory, "app.pem");
@@ -111,6 +114,11 @@ export class Town implements AsyncDisposable {
 
   now(): number {
     return Date.now() + this.aheadMs;
+  }
+
+  /** Tokens end by this one: GitHub's clock does not jump with that of the machine. */
+  #steady(): number {
+    return performance.now() + this.aheadMs;
   }
 
   #answer(request: IncomingMessage, response: ServerResponse): void {
@@ -199,9 +207,10 @@ export class Town implements AsyncDisposable {
       return { status: 422, body: { message: "The permissions requested are not granted to this installation." } };
     }
     const expires = this.now() + this.tokenMs;
+    const ends = this.#steady() + this.tokenMs;
     const length = 32 + (this.#growing ? this.minted.length : 0);
     const value = `ghs_${String(this.minted.length).padStart(4, "0")}${"x".repeat(length)}`;
-    this.minted.push({ value, expires, repository: names[0] ?? null, permissions: Object.fromEntries(asked) });
+    this.minted.push({ value, expires, ends, repository: names[0] ?? null, permissions: Object.fromEntries(asked) });
     const expires_at = new Date(expires).toISOString();
     const described = names.map((name) => ({ id: 1, name, full_name: `example/${name}` }));
     const listed = names.length === 0 ? {} : { repositories: described };
@@ -233,7 +242,7 @@ export class Town implements AsyncDisposable {
     const [, encoded = ""] = /^basic (.+)$/i.exec(authorization) ?? [];
     const [user, password] = Buffer.from(encoded, "base64").toString("utf8").split(":");
     const token = this.minted.find(({ value }) => value === password);
-    if (user !== "x-access-token" || token === undefined || token.expires <= this.now()) return false;
+    if (user !== "x-access-token" || token === undefined || token.ends <= this.#steady()) return false;
     return token.repository === null || path.startsWith(`/example/${token.repository}.git/`);
   }
 

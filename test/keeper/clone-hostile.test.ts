@@ -1,3 +1,4 @@
+// @module-tag security
 import { spawnSync } from "node:child_process";
 import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";

@@ -1,3 +1,4 @@
+// @module-tag security
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, rmSync } from "node:fs";
@@ -13,9 +14,10 @@ import type { Town } from "../github/town.ts";
 import type { World } from "../world.ts";
 import { findValues, inClone, leftovers, openClone, repository, say, settle } from "./github-world.ts";
 
-/** Pushes until the town has minted so many tokens; says how often, and what git says where it fails. */
+/** Pushes some times a second until a file is there; says how often, and what git says where it fails. */
 const pushUntil = (file: string) =>
-  `n=0; while [ ! -e ${file} ]; do git commit -q --allow-empty -m $n && git push -q || exit 1; n=$((n+1)); done; echo $n`;
+  `n=0; while [ ! -e ${file} ]; do git commit -q --allow-empty -m $n && git push -q || exit 1
+    n=$((n+1)); sleep 0.2; done; echo $n`;
 
 test("pushes go on while the token is replaced every few seconds, and none fails; inside, each one is seen", async () => {
   const { world, town } = await settle({ tokenMs: 8_000 });
@@ -38,7 +40,7 @@ test("pushes go on while the token is replaced every few seconds, and none fails
   expect(town.git.refused).toBe(0);
   // One more may have come meanwhile.
   expect([...seen]).toEqual(town.minted.slice(0, seen.size).map(({ value }) => value));
-}, 60_000);
+});
 
 test("no token stands in any argument, environment, log, record or audit, while git is at work", async () => {
   const { world, town } = await settle({ tokenMs: 10_000 });
@@ -68,7 +70,7 @@ test("no token stands in any argument, environment, log, record or audit, while 
   const places = [planted, `/proc/${argument.pid}/cmdline`, `/proc/${environment.pid}/environ`];
   await eventually(() => expect(find()).toEqual(expect.arrayContaining(places)));
   rmSync(planted);
-}, 60_000);
+});
 
 test("what an agent prints of its tokens is not kept, of later ones neither; when they came is", async () => {
   const { world, town } = await settle({ tokenMs: 3_000 });
@@ -93,7 +95,7 @@ test("what an agent prints of its tokens is not kept, of later ones neither; whe
       [join(world.home, ".local/state")],
     ),
   ).toEqual([]);
-}, 30_000);
+});
 
 test("a token that cannot be replaced is told in the journal, and one that can again is there", async () => {
   const { world, town } = await settle({ tokenMs: 4_000 });
@@ -109,7 +111,7 @@ test("a token that cannot be replaced is told in the journal, and one that can a
     expect(journal.filter(({ kind }) => kind === "warning")).not.toEqual([]);
   });
   await session.stop();
-}, 40_000);
+});
 
 test("masked, the token stays outside: what is inside opens nothing, and stays as it is while the other is replaced", async () => {
   const { world, town } = await settle({ tls: true, tokenMs: 10_000 }, ['token = "masked"']);
@@ -133,7 +135,7 @@ test("masked, the token stays outside: what is inside opens nothing, and stays a
   expect(await statusOf(town, first)).toBe(401);
   expect(await statusOf(town, town.minted.at(-1)?.value as string)).toBe(200);
   expect(leftovers(world)).toEqual([]);
-}, 40_000);
+});
 
 test("masked, a token may be of any length: whoever has read the surrogate before still gets in with it", async () => {
   const { world, town } = await settle({ tls: true, tokenMs: 10_000, growing: true }, ['token = "masked"']);
@@ -151,7 +153,7 @@ test("masked, a token may be of any length: whoever has read the surrogate befor
   expect(second.length).toBeGreaterThan(first.length);
   expect(town.git.refused).toBe(0);
   for (const surrogate of [first, second]) expect(await statusOf(town, surrogate)).toBe(401);
-}, 40_000);
+});
 
 test("masked, no cookie of the box's own goes to GitHub", async () => {
   const { world, town } = await settle({ tls: true }, ['token = "masked"']);
@@ -168,7 +170,7 @@ test("masked, no cookie of the box's own goes to GitHub", async () => {
   const there = `${plain.town.origin}/example/name.git/info/refs`;
   await inClone(plain.world, `curl -s -o /dev/null -H 'Cookie: user_session=another' ${there}`);
   expect(plain.town.cookies).toEqual(["user_session=another"]);
-}, 30_000);
+});
 
 function journalOf(world: World, id: string): readonly JournalEvent[] {
   return readEvents(join(world.home, ".local/state/podbot/sessions", id)).events;

@@ -1,3 +1,4 @@
+// @module-tag security
 import { execFileSync } from "node:child_process";
 import { createSocket } from "node:dgram";
 import { Resolver } from "node:dns/promises";

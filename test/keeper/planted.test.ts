@@ -1,3 +1,4 @@
+// @module-tag security
 import { execFile, spawnSync } from "node:child_process";
 import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -87,11 +88,11 @@ describe.runIf(canAct).each([0, 1_000])("called by the user %i, a planted", (uid
     const hide = real.map((path) => `[ ! -e ${path} ] || mount --bind /dev/null ${path}`).join("\n");
     const script = `${hide}\nexec setpriv --reuid ${uid} --regid ${uid} --clear-groups "$@"`;
     const words = ["sh", "-c", script, "sh", process.execPath, bundle, way, state];
-    const env = { HOME: own, XDG_RUNTIME_DIR: state, PATH: `${bin}:/usr/local/bin:/usr/bin:/bin` };
+    const env = { HOME: own, XDG_RUNTIME_DIR: state, TMPDIR: state, PATH: `${bin}:/usr/local/bin:/usr/bin:/bin` };
     const { stdout } = await promisify(execFile)("unshare", ["--mount", "--propagation", "private", ...words], {
       env,
       cwd: own,
-      timeout: 40_000,
+      timeout: 100_000,
     });
     return { isMarked: isMarked(), said: stdout.trim() };
   }

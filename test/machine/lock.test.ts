@@ -85,5 +85,5 @@ for (let i = 0; i < 50; i++) withLock(${JSON.stringify(path)}, ownMark(), () =>
     writeFileSync(`${path}.turn`, "");
     // It is waited for until it is old.
     expect(withLock(path, ownMark(), () => "mine")).toBe("mine");
-  }, 20_000);
+  });
 });

@@ -1,3 +1,4 @@
+// @module-tag security
 import {
   chmodSync,
   chownSync,
@@ -10,12 +11,13 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, describe, expect, test } from "vitest";
+import { afterAll, describe, expect, inject, test } from "vitest";
 import { argvOf } from "../../src/machine/processes.ts";
 import { findOnPath, systemPath } from "../../src/machine/programs.ts";
 
 /** Where root alone writes, from the top; and where everybody does. */
-const inRoots = process.getuid?.() === 0 ? realpathSync(mkdtempSync("/usr/local/lib/podbot-test-")) : null;
+const inRoots =
+  process.getuid?.() === 0 ? realpathSync(mkdtempSync(`/usr/local/lib/podbot-test-${inject("run").id}-`)) : null;
 const inTemporary = realpathSync(mkdtempSync(join(tmpdir(), "podbot-path-")));
 afterAll(() => {
   for (const path of [inRoots, inTemporary]) if (path !== null) rmSync(path, { recursive: true });

@@ -1,10 +1,12 @@
+// @module-tag security
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { removeTree } from "../../src/machine/remove-tree.ts";
 
 function place(): string {
-  const directory = mkdtempSync("/var/tmp/podbot-remove-");
+  const directory = mkdtempSync(join(tmpdir(), "remove-"));
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
   return directory;
 }

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
+import { patience } from "../faults/thorough.ts";
 import { environment } from "./programs.ts";
 
 /** One record of the shim's table. */
@@ -67,7 +68,7 @@ export async function runInBox(script: string, options: BoxOptions): Promise<Box
   const binds = mounts.flatMap(([from, to]) => ["--ro-bind", from, to]);
   const child = spawn("bwrap", [...wall, ...binds, "--", "sh", join(own, "script")], {
     env: { ...environment, ...env },
-    timeout: 60_000,
+    timeout: patience * 100_000,
   });
   child.stdin.on("error", () => {}).end(input); // a script need not read what it is given
   const [stdout, stderr, [status]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, "close")]);

@@ -1,3 +1,4 @@
+// @module-tag security
 import { type SpawnSyncReturns, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, closeSync, mkdirSync, openSync, writeFileSync } from "node:fs";
@@ -6,11 +7,12 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { patience } from "../faults/thorough.ts";
 import { buildPrograms, environment, makeScratch, ordinary, sanitized } from "./programs.ts";
 import { answerEnosys } from "./seccomp.ts";
 
 const scratch = makeScratch(afterAll);
-beforeAll(buildPrograms, 120_000);
+beforeAll(buildPrograms);
 
 /** Said before the command starts: what comes to an end without it was not the command. */
 const ready = "podbot-enter: ready\n";
@@ -28,7 +30,7 @@ function enter(program: string, words: readonly string[], env = environment, mor
     encoding: "utf8",
     env,
     cwd: scratch,
-    timeout: 10_000,
+    timeout: patience * 100_000,
     stdio: ["ignore", "pipe", "pipe", "pipe", "pipe", ...more],
   }) as SpawnSyncReturns<string> & { output: string[] };
   return { status: run.status, stdout: run.stdout, complaints: run.stderr, stderr: run.output[4] ?? "" };

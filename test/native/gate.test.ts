@@ -1,3 +1,4 @@
+// @module-tag security
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, rmSync, statSync } from "node:fs";
@@ -10,7 +11,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { answer, dialling, openGuardedBox, passThrough } from "./guarded-box.ts";
 import { buildPrograms, environment, ordinary, sanitized } from "./programs.ts";
 
-beforeAll(buildPrograms, 120_000);
+beforeAll(buildPrograms);
 
 const ownNetwork = ["--user", "--map-root-user", "--net"];
 

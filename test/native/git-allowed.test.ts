@@ -137,7 +137,7 @@ beforeAll(async () => {
   buildPrograms();
   repository = makeRepository(scratch);
   expected = await repository.runEach(allowed, "fresh");
-}, 120_000);
+});
 
 describe("the @git preset", () => {
   /** The sanitized build runs those in which git calls git: all words are judged by the same code as the blocked. */

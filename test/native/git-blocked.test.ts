@@ -1,3 +1,4 @@
+// @module-tag security
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { buildPrograms, makeScratch, ordinary, sanitized } from "./programs.ts";
 import { dashedCheckout, hasDashedLinks, makeRepository, type Repository } from "./repository.ts";

@@ -7,7 +7,7 @@ import { compile, environment, makeRandom, makeScratch } from "./programs.ts";
 
 const scratch = makeScratch(afterAll);
 const program = join(scratch, "infos");
-beforeAll(() => compile("infos.c", program, "info.c"), 120_000);
+beforeAll(() => compile("infos.c", program, "info.c"));
 
 /** What the gate makes of each of these, said by bubblewrap of a box. */
 function read(...texts: readonly (string | Buffer)[]): readonly string[] {

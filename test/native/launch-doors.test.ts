@@ -1,3 +1,4 @@
+// @module-tag security
 import { type ChildProcess, execFile, type SpawnOptions } from "node:child_process";
 import { chmodSync, closeSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,7 +9,7 @@ import { heading, type LetterRecord, letter, record } from "./letter.ts";
 import { buildPrograms, compile, environment, makeScratch, ordinary, sanitized } from "./programs.ts";
 
 const scratch = makeScratch(afterAll);
-beforeAll(buildPrograms, 120_000);
+beforeAll(buildPrograms);
 
 function standIn(name: string, script: string): string {
   const path = join(scratch, name);
@@ -202,7 +203,7 @@ done`;
 });
 
 describe("podbot-launch with doors, sanitized build", () => {
-  it("accepts a sound letter and refuses it cut at any byte", { timeout: 60_000 }, async () => {
+  it("accepts a sound letter and refuses it cut at any byte", async () => {
     const sound = letter(1, [ports(80, 443), ["A", "--x"], ["D", "data"], ["C", "sh"]]);
     const letters = Array.from({ length: sound.length + 1 }, (_, length) => sound.subarray(0, length));
     const driver = join(scratch, "letters");

@@ -1,3 +1,4 @@
+// @module-tag security
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, openSync } from "node:fs";
@@ -9,7 +10,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { buildPrograms, environment, makeScratch, ordinary, sanitized } from "./programs.ts";
 
 const scratch = makeScratch(afterAll);
-beforeAll(buildPrograms, 120_000);
+beforeAll(buildPrograms);
 
 describe.each([ordinary, sanitized])("podbot-peer, $build build", ({ build, peer: program }) => {
   it("says who is at the other end of a socket", async () => {

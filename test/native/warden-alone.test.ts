@@ -5,11 +5,12 @@ import { createServer } from "node:net";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { patience } from "../faults/thorough.ts";
 import { asRoot, buildPrograms, makeScratch, ordinary, sanitized } from "./programs.ts";
 import { birthOf, childrenOf, isAlive, Keeper, socketPathIn, Warden } from "./warden.ts";
 
 const scratch = makeScratch(afterAll);
-beforeAll(buildPrograms, 120_000);
+beforeAll(buildPrograms);
 
 /** Whatever has to be ended with the test. */
 type Finish = (clean: () => void) => void;
@@ -65,7 +66,7 @@ describe.concurrent.each([ordinary, sanitized])("podbot-warden, $build build, wh
     return isAlive(pid);
   };
 
-  it("refuses it for 5 s ends in order, with everything that it has started", { timeout: 60_000 }, async (test) => {
+  it("refuses it for 5 s ends in order, with everything that it has started", async (test) => {
     const keeper = new Keeper(socketPathIn(scratch));
     await keeper.listen();
     const warden = startFirst(programs.warden, keeper.path, keeper.token, (clean) => test.onTestFinished(clean));
@@ -85,7 +86,7 @@ describe.concurrent.each([ordinary, sanitized])("podbot-warden, $build build, wh
     test.expect(readFileSync(mark, "utf8")).toBe("terminated\n");
   });
 
-  it("was killed ends, and not one whose keeper only seems dead", { timeout: 60_000 }, async (test) => {
+  it("was killed ends, and not one whose keeper only seems dead", async (test) => {
     const finish: Finish = (clean) => test.onTestFinished(clean);
     const [killed, stopped, silent, unborn] = await Promise.all([
       startBoth(finish),
@@ -121,7 +122,7 @@ time.sleep(300)`;
     return { warden: startFirst(programs.warden, path, Buffer.alloc(32, 3), finish) };
   }
 
-  it("was killed ends also where its socket is gone", { timeout: 60_000 }, async (test) => {
+  it("was killed ends also where its socket is gone", async (test) => {
     const { path, keeper, warden } = await startBoth((clean) => test.onTestFinished(clean));
     const before = performance.now();
     rmSync(dirname(path), { recursive: true });
@@ -130,7 +131,7 @@ time.sleep(300)`;
     test.expect(performance.now() - before).toBeGreaterThan(5_000);
   });
 
-  it("has lost its socket, but not its connections, is served to the last", { timeout: 60_000 }, async (test) => {
+  it("has lost its socket, but not its connections, is served to the last", async (test) => {
     const keeper = new Keeper(socketPathIn(scratch));
     await keeper.listen();
     test.onTestFinished(() => keeper.close());
@@ -149,7 +150,7 @@ time.sleep(300)`;
     test.expect(await warden.ended()).toMatchObject({ status: 143, complaints: "" });
   });
 
-  it("has lost its socket, and still holds a connection, is waited for", { timeout: 60_000 }, async (test) => {
+  it("has lost its socket, and still holds a connection, is waited for", async (test) => {
     const keeper = new Keeper(socketPathIn(scratch));
     await keeper.listen();
     test.onTestFinished(() => keeper.close());
@@ -166,7 +167,7 @@ time.sleep(300)`;
     [1, 125, "cannot wait"],
   ])(
     "is dead ends though somebody inside took its descriptors but for %i",
-    { timeout: 60_000 },
+    { timeout: patience * 60_000 },
     async (most, status, complaint) => {
       const cleaning: (() => void)[] = [];
       try {
@@ -183,7 +184,7 @@ time.sleep(300)`;
     },
   );
 
-  it("is followed by another in time goes on", { timeout: 60_000 }, async (test) => {
+  it("is followed by another in time goes on", async (test) => {
     const { path, keeper, warden } = await startBoth((clean) => test.onTestFinished(clean));
     keeper.kill("SIGKILL");
     await once(keeper, "exit");

@@ -1,3 +1,4 @@
+// @module-tag security
 import { readFileSync } from "node:fs";
 import { constants } from "node:os";
 import { dirname } from "node:path";
@@ -6,7 +7,7 @@ import { buildPrograms, makeScratch, ordinary, sanitized } from "./programs.ts";
 import { Conversation, childrenOf, frame, isAlive, Keeper, socketPathIn, Warden } from "./warden.ts";
 
 const scratch = makeScratch(afterAll);
-beforeAll(buildPrograms, 120_000);
+beforeAll(buildPrograms);
 
 const { errno, signals } = constants;
 const sh = (script: string) => ["sh", "-c", script];
@@ -124,7 +125,7 @@ describe.each([ordinary, sanitized])("podbot-warden as the first process of a bo
     impatient.write(frame("Q"));
     impatient.destroy();
     // Until both have sent their signals, these may hit it.
-    await expect.poll(async () => (await run("echo served")).output, { timeout: 10_000 }).toBe("served\n");
+    await expect.poll(async () => (await run("echo served")).output).toBe("served\n");
     expect(patient.told).toBe("");
     deaf.signal(signals.SIGKILL);
     expect(await deaf.outcome()).toMatchObject({ end: [1, signals.SIGKILL] });

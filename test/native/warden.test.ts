@@ -21,7 +21,7 @@ import {
 } from "./warden.ts";
 
 const scratch = makeScratch(afterAll);
-beforeAll(buildPrograms, 120_000);
+beforeAll(buildPrograms);
 
 const { errno, signals } = constants;
 const isRoot = userInfo().uid === 0;
@@ -453,7 +453,7 @@ describe.each([ordinary, sanitized])("podbot-warden, $build build", ({ warden: p
       await stopped.conversation.untilTold("Z");
       for (const each of [conversation, stopped.conversation]) each.socket.destroy();
       const all = [...numbers, ...stopped.numbers];
-      await expect.poll(() => all.map(isAlive), { timeout: 10_000 }).toEqual(all.map(() => false));
+      await expect.poll(() => all.map(isAlive)).toEqual(all.map(() => false));
     });
 
     it("lets the command clean up", async () => {
@@ -468,7 +468,7 @@ describe.each([ordinary, sanitized])("podbot-warden, $build build", ({ warden: p
       const script = `trap '' HUP; set -m; sh -c 'echo $$ $PPID; exec sleep 100'; wait`;
       const { conversation, numbers } = await start(script, 2, { terminal: [24, 80] });
       conversation.socket.destroy();
-      await expect.poll(() => numbers.map(isAlive), { timeout: 10_000 }).toEqual([false, false]);
+      await expect.poll(() => numbers.map(isAlive)).toEqual([false, false]);
     });
 
     it("ends the command that nobody reads", async () => {

@@ -1,3 +1,4 @@
+// @module-tag security
 import { describe, expect, test } from "vitest";
 import { decisionFor, isGranted, isWritableInside } from "../../src/plan/access.ts";
 import { cwd, planFor, presetRules, said } from "./ordinary.ts";

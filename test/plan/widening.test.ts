@@ -1,3 +1,4 @@
+// @module-tag security
 import { describe, expect, test } from "vitest";
 import { PolicyError } from "../../src/errors.ts";
 import type { Rule } from "../../src/policy/rule.ts";

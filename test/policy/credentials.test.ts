@@ -1,3 +1,4 @@
+// @module-tag security
 import { describe, expect, test } from "vitest";
 import { credentialStores, machineSecrets, relocatedStores } from "../../src/policy/credentials.ts";
 import { isGlob } from "../../src/policy/glob.ts";

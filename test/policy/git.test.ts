@@ -1,3 +1,4 @@
+// @module-tag security
 import { describe, expect, test } from "vitest";
 import { type GitLayout, gitRules } from "../../src/policy/git.ts";
 import { repositoryAt } from "../plan/tree.ts";

@@ -1,3 +1,4 @@
+// @module-tag security
 import { describe, expect, test } from "vitest";
 import { summarizeRefusals } from "../../src/policy/refusals.ts";
 import type { Asked } from "../../src/policy/suggest.ts";

@@ -1,3 +1,4 @@
+// @module-tag security
 import { once } from "node:events";
 import { Readable } from "node:stream";
 import { setTimeout as sleep } from "node:timers/promises";

@@ -1,3 +1,4 @@
+// @module-tag security
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { planSandbox } from "../../src/keeper/sandbox.ts";

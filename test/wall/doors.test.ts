@@ -1,3 +1,4 @@
+// @module-tag security
 import { spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -18,7 +19,7 @@ import { answer, dialling } from "../native/guarded-box.ts";
 import { buildPrograms } from "../native/programs.ts";
 import { World } from "../world.ts";
 
-beforeAll(buildPrograms, 120_000);
+beforeAll(buildPrograms);
 
 const policy = { learn: false, rules: [], secrets: [], reach: {} };
 const guarded: NetworkPlan = { mode: "allowlist", origin: "", policy, ports: [53, 80, 443, 8080] };

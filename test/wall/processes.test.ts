@@ -1,8 +1,9 @@
+// @module-tag security
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, existsSync, openSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import { describe, expect, test } from "vitest";
+import { describe, expect, inject, test } from "vitest";
 import { until } from "../eventually.ts";
 import { newWorld, program, type World } from "../world.ts";
 
@@ -36,7 +37,7 @@ function processesWith(word: string): readonly string[] {
 describe("processes of the host", () => {
   test("can be neither seen nor signalled nor traced nor looked into", async () => {
     const world = newWorld();
-    const victim = spawn("sleep", ["300"], { stdio: "ignore", env: { SECRET_OF_THE_HOST: "1" } });
+    const victim = spawn("sleep", ["300"], { stdio: "ignore", env: { ...inject("run").env, SECRET_OF_THE_HOST: "1" } });
     try {
       const probe = `kill -0 ${victim.pid}; cat /proc/${victim.pid}/environ; ls /proc/${victim.pid}/root/; ls /proc | grep -c '^[0-9]'`;
       const { stdout, stderr } = await world.inside(`${probe}; ls -d /proc/[0-9]* | wc -l`);

@@ -1,3 +1,4 @@
+// @module-tag security
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, rmSync } from "node:fs";

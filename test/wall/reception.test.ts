@@ -1,3 +1,4 @@
+// @module-tag security
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { mkdtempSync, realpathSync, rmSync, statSync } from "node:fs";

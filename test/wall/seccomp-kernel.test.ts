@@ -1,3 +1,4 @@
+// @module-tag security
 import { spawnSync } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -6,6 +7,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, test } from "vitest";
 import { deniedSyscalls, type SeccompArch, seccompProgram } from "../../src/wall/seccomp.ts";
+import { patience } from "../faults/thorough.ts";
 import { syscallNumbers } from "./syscall-numbers.ts";
 
 const arch = process.arch as SeccompArch;
@@ -39,7 +41,7 @@ function box(options: readonly string[], filter: string | undefined, command: re
     return spawnSync("bwrap", [...args, ...(filter === undefined ? [] : ["--seccomp", "3"]), ...command], {
       stdio: ["ignore", "pipe", "pipe", descriptor],
       encoding: "utf8",
-      timeout: 20_000,
+      timeout: patience * 100_000,
     });
   } finally {
     if (descriptor !== undefined) closeSync(descriptor);

@@ -1,3 +1,4 @@
+// @module-tag security
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { deniedSyscalls, type SeccompArch, seccompProgram } from "../../src/wall/seccomp.ts";

@@ -27,7 +27,7 @@ export function executionFailure(complaint: string, code: number, plan: Plan): P
 export function wallFailure(complaint: string): PodbotError {
   const said = complaint.trim().slice(0, 2_000) || "bubblewrap ended without a word";
   const details = { complaint: said };
-  // Where bubblewrap itself has failed, the doors were only the next to do so.
+  // If bubblewrap itself has failed, the doors failed only as a consequence.
   if (/^(podbot-gate: |podbot-enter: the box has no doors)/m.test(said) && !/^bwrap: /m.test(said)) {
     return doorsFailure(said);
   }
@@ -54,6 +54,14 @@ export function wallFailure(complaint: string): PodbotError {
   }
   return new WallError("WALL_FAILED", `The wall could not be built: ${said}`, {
     hint: "Nothing was started. `--dry-run` shows the plan and `podbot doctor` what this machine can do.",
-    details,
+    details: hasLostMount(said) ? { ...details, transient: true } : details,
   });
+}
+
+/**
+ * bubblewrap copies the machine's mounts and then sets flags on each. It fails if another program unmounts one in
+ * between, as engines do when a container ends.
+ */
+function hasLostMount(said: string): boolean {
+  return /^bwrap: .*Unable to apply mount flags: remount .*: (Invalid argument|No such file or directory)$/m.test(said);
 }

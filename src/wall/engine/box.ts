@@ -11,7 +11,7 @@ import { sendSignal } from "../../machine/process.ts";
 import { lookAt, markOf, type ProcessMark } from "../../machine/process-mark.ts";
 import { argvOf, findFirstProcess } from "../../machine/processes.ts";
 import type { NativePrograms } from "../../machine/programs.ts";
-import type { ContainerPlan } from "../../plan/container.ts";
+import type { ContainerPlan, EngineFacts } from "../../plan/container.ts";
 import type { Plan } from "../../plan/plan.ts";
 import { corner } from "../../plan/wrappers.ts";
 import type { Doors } from "../doors.ts";
@@ -117,15 +117,19 @@ class ContainerBox implements Box {
   /** The same, when it is known. */
   #known: ProcessMark | null = null;
 
-  constructor({ client, first, started }: NewContainer, id: string, reception: Reception, doors: Doors | null) {
+  constructor(
+    { client, container, first, started }: NewContainer,
+    id: string,
+    reception: Reception,
+    doors: Doors | null,
+  ) {
     this.id = id;
     this.doors = doors;
     this.#client = client;
     this.#reception = reception;
     this.#known = first;
     this.#first = first === null ? this.#askForFirst(started) : Promise.resolve(first);
-    // To the engine, one whose first process ends before it is done with the start never began: it would stay.
-    started.catch(() => removeSurely(client, containerName(id), { timeoutMs: removalMs }).catch(() => {}));
+    started.catch(() => this.#takeBack(container.engine.flavour)).catch(() => {});
     this.exited = this.#watch();
     // Whoever does not wait for the end need not hear of its failure.
     this.exited.catch(() => {});
@@ -142,7 +146,7 @@ class ContainerBox implements Box {
   /** Kills the first process: the kernel ends all the others with it, and the engine removes what is left. */
   async [Symbol.asyncDispose](): Promise<void> {
     const first = await this.#first;
-    if (first !== null && isThere(first) && !(isWarden(first.pid, this.id) && sendSignal(first.pid, "SIGKILL"))) {
+    if (first !== null && isThere(first) && !this.#kill(first)) {
       // Another user's, as with a shared Docker: then the engine does it.
       await killContainer(this.#client, containerName(this.id), "SIGKILL");
     }
@@ -152,6 +156,25 @@ class ContainerBox implements Box {
       await removeSurely(this.#client, containerName(this.id), { timeoutMs: removalMs });
     }
     await ended;
+  }
+
+  /** Returns false if this user may not kill the process. */
+  #kill({ pid }: ProcessMark): boolean {
+    return isWarden(pid, this.id) && sendSignal(pid, "SIGKILL");
+  }
+
+  /**
+   * Removes a container whose start failed. If its first process ends before the start completes, the engine considers
+   * it never started and keeps it. If Docker dies before the start completes, it has not recorded that the container
+   * runs: after a restart it deletes the files and the process runs on unmanaged, so Podbot ends the process. Podman
+   * records the container and removes it when it ends.
+   */
+  async #takeBack(flavour: EngineFacts["flavour"]): Promise<void> {
+    if (flavour === "docker" && this.#known !== null && isThere(this.#known) && !this.#kill(this.#known)) {
+      // The warden ends itself when it cannot reach Podbot any more.
+      this.#reception[Symbol.dispose]();
+    }
+    await removeSurely(this.#client, containerName(this.id), { timeoutMs: removalMs });
   }
 
   /** For gVisor, whose processes are not the host's. */

@@ -99,14 +99,14 @@ export class EngineWall implements Wall {
   }
 
   async destroy(id: SessionId): Promise<void> {
-    await ping(this.#options.client, { timeoutMs: listMs });
+    await ping(this.#options.client, { timeoutMs: destroyMs });
     const name = containerName(id);
     await Promise.all([this.#remove(name), this.#remove(helperName(name))]);
   }
 
   async #remove(name: string): Promise<void> {
     const { client, owner } = this.#options;
-    const found = await inspectContainer(client, name, { timeoutMs: listMs });
+    const found = await inspectContainer(client, name, { timeoutMs: destroyMs });
     // Of the same name, but somebody else's: to us there is none.
     if (found === null || found.labels[ownerLabel] !== owner) return;
     await removeSurely(client, found.id);
@@ -138,6 +138,9 @@ const endings: readonly string[] = ["exited", "dead", "removing", "stopping"];
 
 /** An engine that does not answer must not hold up those that do. */
 const listMs = 3_000;
+
+/** A session that is to end is worth more patience with a busy engine than a look at it. */
+const destroyMs = 15_000;
 
 /** The engine's own filter holds, too. What is privileged is the owner's affair. */
 function filterOf({ profile }: ContainerPlan, { nesting }: Plan): Uint8Array {

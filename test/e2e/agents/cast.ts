@@ -1,4 +1,6 @@
 import { knownAgent } from "../../../src/agents/table.ts";
+import { someAgentsNames } from "../engines/agent-archive.ts";
+import type { TestEngine } from "../engines/engine.ts";
 import type { AgentName } from "./installation.ts";
 
 /** What a user sets up for an agent whose model is ours, and how a turn is asked for. */
@@ -131,3 +133,13 @@ const goose: Part = {
 };
 
 export const cast: readonly Part[] = [claude, codex, opencode, goose];
+
+/**
+ * Those that take turns on an engine. What an agent does in a container is the same on each: all of them show it on
+ * rootful Podman, and behind bubblewrap. What rootless Podman does otherwise (who is who inside, the files that are
+ * mounted, the network) is the same for every agent, so there two are enough: one that is a script of Node's, and one
+ * that is not.
+ */
+export function castOn({ caller }: Pick<TestEngine, "caller">): readonly Part[] {
+  return caller.uid === 0 ? cast : cast.filter(({ name }) => someAgentsNames.includes(name));
+}

@@ -6,10 +6,10 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { eventually } from "../../eventually.ts";
 import { openTerminal } from "../../terminal.ts";
 import { program } from "../../world.ts";
-import { agentImage } from "../agent-image.ts";
 import { EngineWorld } from "../engine-box.ts";
-import type { TestEngine } from "../engines/engine.ts";
-import { cast } from "./cast.ts";
+import type { AgentImage } from "../engines/builder.ts";
+import { agentImage, type TestEngine } from "../engines/engine.ts";
+import { castOn } from "./cast.ts";
 import { converse, expectNames, speakers } from "./dialogue.ts";
 import { farHost, type Loopback, openLoopback } from "./loopback.ts";
 import { serveIn } from "./private-engine.ts";
@@ -17,20 +17,20 @@ import { envFlags, runWords } from "./turn.ts";
 
 /** Real agents in containers of one engine, in a network where there is nothing but their model. */
 export function agentsIn(title: string, engine: TestEngine): void {
-  let image: string;
+  let image: AgentImage;
   beforeAll(async () => {
     image = await agentImage(engine);
     // Whoever comes first has it built.
   }, 600_000);
 
-  describe.concurrent.each(cast)(`$name on ${title}`, (part) => {
+  describe.concurrent.each(castOn(engine))(`$name on ${title}`, (part) => {
     test("takes a turn with a tool call that works on the host's directory, and asks for no name", async () => {
-      await using stage = await openStage(engine, part.files);
+      await using stage = await openStage(engine, image, part.files);
       const { net, world } = stage;
       const token = randomBytes(8).toString("hex");
       const command = `echo ${token} >made.txt; echo told-${token} $(test -e /run/podbot/warden && echo inside)`;
       const prompt = `As told:\n${part.call(command)}`;
-      const words = ["run", "--agent", part.name, ...stage.flags(image), ...envFlags(part.env(net.url))];
+      const words = ["run", "--agent", part.name, ...stage.flags, ...envFlags(part.env(net.url))];
       const { status, stdout, stderr } = await runWords(
         stage.asCaller([process.execPath, program, ...words, "--", ...part.words(prompt)]),
         world.env,
@@ -53,10 +53,10 @@ export function agentsIn(title: string, engine: TestEngine): void {
 
   test.each(speakers)(`$part.name on a terminal, on ${title}, draws, takes keys, turns and sizes`, async (speaker) => {
     const { part } = speaker;
-    await using stage = await openStage(engine, part.files);
+    await using stage = await openStage(engine, image, part.files);
     const { net, world } = stage;
     for (const [file, content] of Object.entries(speaker.files(world))) world.file(join(world.home, file), content);
-    const flags = [...stage.flags(image), "--quiet", ...envFlags(part.env(net.url))];
+    const flags = [...stage.flags, "--quiet", ...envFlags(part.env(net.url))];
     const line = `podbot run --agent ${part.name} ${flags.join(" ")}`;
     const { token } = await converse(speaker, openTerminal(world), world, line);
     await expectNames(speaker, net, token);
@@ -67,12 +67,16 @@ export function agentsIn(title: string, engine: TestEngine): void {
 interface Stage extends AsyncDisposable {
   readonly net: Loopback;
   readonly world: EngineWorld;
-  flags(image: string): readonly string[];
+  readonly flags: readonly string[];
   asCaller(words: readonly string[]): readonly string[];
 }
 
 /** A network, an engine in it, and a world with what its user has set up for an agent. */
-async function openStage(engine: TestEngine, files: (url: string) => Readonly<Record<string, string>>): Promise<Stage> {
+async function openStage(
+  engine: TestEngine,
+  image: AgentImage,
+  files: (url: string) => Readonly<Record<string, string>>,
+): Promise<Stage> {
   const { uid, gid } = engine.caller;
   const made: (() => unknown)[] = [];
   const dispose = async () => {
@@ -81,7 +85,7 @@ async function openStage(engine: TestEngine, files: (url: string) => Readonly<Re
   try {
     const net = await openLoopback(farHost);
     made.push(() => net[Symbol.asyncDispose]());
-    const own = await serveIn(net, engine);
+    const own = await serveIn(net, engine, [image.store]);
     made.push(() => own[Symbol.asyncDispose]());
     const world = new EngineWorld(own);
     made.push(() => world.remove());
@@ -91,7 +95,7 @@ async function openStage(engine: TestEngine, files: (url: string) => Readonly<Re
     return {
       net,
       world,
-      flags: (image) => ["--image", image, "--engine-socket", own.socket, "--network", "open"],
+      flags: ["--image", image.name, "--engine-socket", own.socket, "--network", "open"],
       asCaller: (words) => [
         ...["setpriv", "--reuid", String(uid), "--regid", String(gid), "--clear-groups", "--"],
         ...words,

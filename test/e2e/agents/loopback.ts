@@ -1,4 +1,5 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type ModelProcess, startModel } from "../../model/process.ts";
 import type { Caller } from "../engines/record.ts";
@@ -18,7 +19,7 @@ const namesPort = 53;
 export const farHost = "192.0.2.1";
 
 export async function openLoopback(host: "127.0.0.1" | typeof farHost = "127.0.0.1"): Promise<Loopback> {
-  const directory = mkdtempSync("/var/tmp/podbot-test-net-");
+  const directory = mkdtempSync(join(tmpdir(), "net-"));
   const resolver = join(directory, "resolv.conf");
   writeFileSync(resolver, `nameserver ${host}\n`);
   const before = ["unshare", "--net", "--mount", "sh", "-ec", enter, directory, host];

@@ -9,11 +9,12 @@ import { eventually } from "../../eventually.ts";
 import { readEntries, Town } from "../../gateway/stage.ts";
 import { type ModelServer, serveModel } from "../../model/server.ts";
 import { program, World } from "../../world.ts";
-import { agentImage } from "../agent-image.ts";
 import { EngineWorld } from "../engine-box.ts";
-import type { TestEngine } from "../engines/engine.ts";
+import { agentImage, type TestEngine } from "../engines/engine.ts";
 import { claude, codex, type Part } from "./cast.ts";
 import { agentsShown, pathWithAgents } from "./installation.ts";
+import { farHost, openLoopback } from "./loopback.ts";
+import { serveIn } from "./private-engine.ts";
 import { runWords } from "./turn.ts";
 
 /** An agent at its provider's own name, with a key that it does not have. */
@@ -46,11 +47,27 @@ const masked: readonly Masked[] = [
 
 /** Real agents that reach their provider by its name over TLS, and know a surrogate of the key alone. */
 export function maskedTurns(title: string, engine: TestEngine | null): void {
-  describe.each(masked)(`$part.name on ${title}, with a masked key,`, (one) => {
+  let own: (TestEngine & AsyncDisposable) | null = null;
+  let place: readonly string[] = [];
+  // The engine's own network has nobody: what the box reaches, it reaches by its doors.
+  if (engine !== null) {
+    beforeAll(async () => {
+      const image = await agentImage(engine);
+      const net = await openLoopback(farHost);
+      own = await serveIn(net, engine, [image.store]);
+      place = ["--image", image.name, "--engine-socket", own.socket];
+      return async () => {
+        await own?.[Symbol.asyncDispose]();
+        await net[Symbol.asyncDispose]();
+      };
+      // Whoever comes first has the image built.
+    }, 600_000);
+  }
+
+  describe.concurrent.each(masked)(`$part.name on ${title}, with a masked key,`, (one) => {
     const { part, host, variable, key, given } = one;
     const town = new Town();
     let model: ModelServer;
-    let place: readonly string[] = [];
     beforeAll(async () => {
       model = await serveModel();
       await town.https(host, (request, response) => {
@@ -64,16 +81,14 @@ export function maskedTurns(title: string, engine: TestEngine | null): void {
         });
         request.pipe(asking);
       });
-      if (engine !== null) place = ["--image", await agentImage(engine), "--engine-socket", engine.socket];
-      // Whoever comes first has the image built.
-    }, 600_000);
+    });
     afterAll(async () => {
       await model?.[Symbol.asyncDispose]();
       await town[Symbol.asyncDispose]();
     });
 
     test("takes a turn: the provider gets the key, and the box has never seen it", async () => {
-      const world = engine === null ? new World() : new EngineWorld(engine);
+      const world = own === null ? new World() : new EngineWorld(own);
       try {
         world.repository();
         for (const [file, content] of Object.entries(part.files(`https://${host}`)))

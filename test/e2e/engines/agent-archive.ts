@@ -1,58 +1,56 @@
+import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
+import { once } from "node:events";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { adapterOf } from "../../../src/agents/adapter.ts";
 import { agents } from "../../../src/agents/table.ts";
-import { execute } from "./execute.ts";
-import type { Started } from "./started.ts";
 
-/** What the image for agents is called, whichever engine has it. */
+/** The image with all agents that take real turns. */
 export const agentImageName = "localhost/podbot-e2e-agents:latest";
+export const agentNames = ["claude", "codex", "opencode", "goose"];
 
-const names = ["claude", "codex", "opencode", "goose"];
+/** The image with those of them that are enough to show what another engine does otherwise. */
+export const someAgentsImageName = "localhost/podbot-e2e-some-agents:latest";
+export const someAgentsNames = ["claude", "codex"];
+
 const root = join(import.meta.dirname, "../../..");
 const cache = join(root, ".make/e2e");
 
 /**
- * Builds the image once for all runs, by the very command that people use, and keeps it as an archive. Another one is
- * built where what goes into it is another. It is built in an engine of its own, which is gone afterwards.
+ * The archive with both images, kept across runs. Its name contains a hash of its inputs, so a change of these builds a
+ * new one. Null if there is none yet.
  */
-export async function agentArchive(startPodman: () => Promise<Started>): Promise<string> {
-  const path = join(cache, `agents-${key()}.tar`);
+export function keptArchive(): string | null {
+  const path = pathOfArchive();
+  return existsSync(path) ? path : null;
+}
+
+/** Returns the archive, and calls `write` to make it if it is missing. */
+export async function keepArchive(write: (path: string) => Promise<void>): Promise<string> {
+  const path = pathOfArchive();
   mkdirSync(cache, { recursive: true });
-  const release = await lock(join(cache, "agents.lock"));
+  const release = await lock(join(cache, "lock"));
   try {
     if (existsSync(path)) return path;
     for (const name of readdirSync(cache)) if (/^agents-.*\.tar/.test(name)) rmSync(join(cache, name));
-    const started = await startPodman();
-    try {
-      await build(started, `${path}.part`);
-    } finally {
-      await started.stop();
-    }
+    await write(`${path}.part`);
     renameSync(`${path}.part`, path);
     return path;
   } finally {
-    release();
+    await release();
   }
 }
 
-async function build({ engines }: Started, archive: string): Promise<void> {
-  const [engine] = engines;
-  if (engine === undefined) throw new Error("there is no engine to build with");
-  const program = [process.execPath, join(root, "dist/podbot.cjs")];
-  const flags = ["--agents", names.join(","), "--base", "debian", "--tag", agentImageName, "--host-network"];
-  const env = { ...(process.env as Record<string, string>), ...engine.env };
-  await execute([...program, "image", "build", ...flags, "--engine-socket", engine.socket], { env });
-  await execute(["podman", "save", "--quiet", "--output", archive, agentImageName], { env });
+function pathOfArchive(): string {
+  return join(cache, `agents-${key()}.tar`);
 }
 
-/** A hash of what it is made of: the text and its files, the program that puts it together, the agents' versions. */
+/** A hash of what they are made of: the text and its files, the program that puts it together, the agents' versions. */
 function key(): string {
-  const hash = createHash("sha256").update(JSON.stringify(names));
+  const hash = createHash("sha256").update(JSON.stringify([agentNames, someAgentsNames]));
   for (const agent of agents)
-    if (names.includes(agent.name)) hash.update(JSON.stringify([agent.package, adapterOf(agent)]));
+    if (agentNames.includes(agent.name)) hash.update(JSON.stringify([agent.package, adapterOf(agent)]));
   for (const directory of ["image", "src/image"]) {
     const paths = readdirSync(join(root, directory), { recursive: true, encoding: "utf8" }).sort();
     for (const path of paths.map((name) => join(root, directory, name))) {
@@ -62,17 +60,18 @@ function key(): string {
   return hash.digest("hex").slice(0, 16);
 }
 
-/** Another run of this checkout may be about to build the same. */
-async function lock(path: string): Promise<() => void> {
-  for (const end = Date.now() + 600_000; Date.now() < end; await sleep(500)) {
-    try {
-      mkdirSync(path);
-      return () => rmSync(path, { recursive: true });
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
-      // One that was killed has left it.
-      if (Date.now() - statSync(path).mtimeMs > 600_000) rmSync(path, { recursive: true, force: true });
-    }
-  }
-  throw new Error(`${path} is held by another run`);
+/** Keeps two runs of this checkout from building the same archive at once. The lock ends with this process. */
+async function lock(path: string): Promise<() => Promise<void>> {
+  const holder = spawn("flock", [path, "sh", "-c", "echo held; cat"], { stdio: ["pipe", "pipe", "inherit"] });
+  const exited = once(holder, "exit");
+  await Promise.race([
+    once(holder.stdout, "data"),
+    exited.then(([status]) => {
+      throw new Error(`flock ${path} ended with ${status}`);
+    }),
+  ]);
+  return async () => {
+    holder.stdin.end();
+    await exited;
+  };
 }

@@ -23,14 +23,25 @@ describe.each(["podman-rootless", "docker-group"] as const)("a worker that has b
     await expect(call(engine("podman").socket, "GET", "/_ping")).rejects.toMatchObject({ code: "EACCES" });
   });
 
-  test("has its own engine killed, and loads modules still", async () => {
-    await using it = await newEngine(name);
+  test("loads modules still", async () => {
+    expect(Object.keys(await import("../../../src/errors.ts"))).toContain("PodbotError");
+  });
+});
+
+describe("a worker that has become a caller", () => {
+  test("has an engine of its own killed, started again on what it had, paused and continued", async () => {
+    // The main process controls every engine in the same way, so one engine is enough here.
+    await using it = await newEngine("podman-rootless");
+    const path = `/v1.40/images/${encodeURIComponent(it.image)}/json`;
+    const { Id } = JSON.parse((await call(it.socket, "GET", path)).body) as { readonly Id: string };
     await it.kill();
-    await expect(call(it.socket, "GET", "/_ping")).rejects.toThrow();
+    await expect(call(it.socket, "GET", "/_ping")).rejects.toMatchObject({ code: "ECONNREFUSED" });
     await it.start();
+    expect((await call(it.socket, "GET", path)).body).toContain(Id);
     it.pause();
+    await expect(call(it.socket, "GET", "/_ping", undefined, 500)).rejects.toThrow(/abort/i);
     it.resume();
     expect((await call(it.socket, "GET", "/_ping")).status).toBe(200);
-    expect(Object.keys(await import("../../../src/errors.ts"))).toContain("PodbotError");
+    expect((await call(engine("podman-rootless").socket, "GET", "/_ping")).status).toBe(200);
   });
 });

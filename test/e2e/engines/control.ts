@@ -2,19 +2,20 @@ import { spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, chownSync } from "node:fs";
 import { connect, createServer, type Server, type Socket } from "node:net";
-import type { EngineName } from "./record.ts";
+import type { EngineName, EngineRecord } from "./record.ts";
 
 /** What a worker wants of the main process. */
 export type Wish =
   | { readonly action: "kill" | "start" | "pause" | "resume" | "remove"; readonly service: string }
   | { readonly action: "new"; readonly name: EngineName }
-  | { readonly action: "agent-archive" };
+  | { readonly action: "first-build" }
+  | { readonly action: "agent-image"; readonly engine: EngineRecord };
 
 type Answer = { readonly said: string } | { readonly error: string };
 
 /**
- * Listens for wishes of the workers. They do not signal a service themselves, since a worker that has become an
- * ordinary user could not, and what it started would end with it.
+ * Listens for wishes of the workers. A worker does not control a service itself: one that has become an ordinary user
+ * may not signal it, and a service that it started would end with it.
  */
 export async function listen(path: string, gid: number, fulfil: (wish: Wish) => Promise<string>): Promise<Server> {
   const server = createServer({ allowHalfOpen: true }, (socket) => {
@@ -40,7 +41,7 @@ export async function ask(path: string, wish: Wish): Promise<string> {
   return read(await hear(socket));
 }
 
-/** The same, done when it returns. */
+/** Like `ask`, but synchronous. */
 export function askNow(path: string, wish: Wish): string {
   const script = `const socket = require("net").connect({ path: process.argv[1], allowHalfOpen: true });
     socket.end(process.argv[2]); socket.pipe(process.stdout);`;
@@ -50,7 +51,7 @@ export function askNow(path: string, wish: Wish): string {
   return read(stdout);
 }
 
-/** What is said up to the end. (`text` would also close the other direction.) */
+/** Reads until the peer ends. `text()` would also close our side. */
 async function hear(socket: Socket): Promise<string> {
   let said = "";
   socket.setEncoding("utf8").on("data", (part: string) => {

@@ -1,9 +1,10 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
+import { accountOf } from "../../suite/run.ts";
 import { execute } from "./execute.ts";
 import { Service, type ServiceOptions } from "./service.ts";
-import type { Ground, Started, Starter } from "./started.ts";
+import { type Ground, imageOf, type Started, type Starter } from "./started.ts";
 
 /** The command line of the package that has the daemon; an earlier `docker` in PATH may be anything. */
 const program = "/usr/bin/docker";
@@ -17,7 +18,7 @@ export const docker: Starter = {
     const directory = join(run.directory, place);
     mkdirSync(directory);
     const socket = join(directory, "socket");
-    // Where a machine has a containerd Docker would use that one.
+    // Docker would use the machine's containerd if one runs.
     const containerd = new Service(run, configureContainerd(place, join(directory, "containerd")));
     const service = new Service(run, {
       name: place,
@@ -36,12 +37,12 @@ export const docker: Starter = {
     try {
       await containerd.start();
       await service.start();
-      await cli("import", archive, run.image);
+      await cli("import", archive, imageOf(run));
     } catch (error) {
       await end();
       throw error;
     }
-    const engine = { socket, image: run.image, env, command: [program] };
+    const engine = { socket, image: imageOf(run), env, command: [program] };
     return {
       place,
       service,
@@ -66,7 +67,7 @@ const pidfileIn = (directory: string) => join(directory, "pid");
 
 async function daemonWords({ run, place, user }: Ground, directory: string, socket: string): Promise<string[]> {
   const settings = join(directory, "daemon.json");
-  // This one writes a key to /etc/docker unless it is told another place; later ones have no such key.
+  // Docker 20.10 writes a key to /etc/docker unless this setting names another path. Later versions write none.
   const isOld = (await execute(["dockerd", "--version"])).includes("version 20.10");
   writeFileSync(settings, JSON.stringify(isOld ? { "deprecated-key-path": join(directory, "key.json") } : {}));
   return [
@@ -78,7 +79,7 @@ async function daemonWords({ run, place, user }: Ground, directory: string, sock
     ...["--exec-root", join(directory, "exec")],
     ...["--pidfile", pidfileIn(directory)],
     ...["--containerd", join(directory, "containerd/socket")],
-    ...["--cgroup-parent", `/podbot-e2e-${run.id}/${place}`],
+    ...["--cgroup-parent", `/${accountOf(run)}/${place}`],
     // No network of its own: nothing of the machine's is changed.
     ...["--bridge=none", "--iptables=false", "--ip6tables=false", "--ip-forward=false", "--ip-masq=false"],
   ];

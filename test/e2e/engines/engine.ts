@@ -2,6 +2,7 @@ import { spawnSync } from "node:child_process";
 import { accessSync, constants } from "node:fs";
 import { join } from "node:path";
 import { inject } from "vitest";
+import type { AgentImage, FirstBuild } from "./builder.ts";
 import { ask, askNow } from "./control.ts";
 import { base } from "./execute.ts";
 import type { Caller, EngineName, EngineRecord } from "./record.ts";
@@ -20,17 +21,17 @@ export interface TestEngine {
   readonly runtime?: string;
   /** The engine's own command line, for assertions only. Podman's does not go through the socket. */
   cli(...words: string[]): { readonly status: number; readonly stdout: string; readonly stderr: string };
-  /** Ends the service itself by SIGKILL; its containers are left to their fate. */
+  /** Kills the service by SIGKILL; its containers keep running. */
   kill(): Promise<void>;
   /** Starts the service again on the same socket and data, and waits until it answers. */
   start(): Promise<void>;
-  /** Stops the service by SIGSTOP: the kernel still takes connections, and nobody answers. */
+  /** Stops the service by SIGSTOP: the kernel still accepts connections, but the service does not answer. */
   pause(): void;
   /** Continues it by SIGCONT. */
   resume(): void;
 }
 
-/** What a caller of this engine has to say of the network, where Podbot can open no doors: then nothing starts by default. */
+/** Environment that turns the network off where Podbot cannot open doors (gVisor); a start would fail otherwise. */
 export function networkWords({ name }: Pick<TestEngine, "name">): Readonly<Record<string, string>> {
   return name === "podman-gvisor" ? { PODBOT_NETWORK_MODE: "none" } : {};
 }
@@ -54,9 +55,21 @@ export async function newEngine(name: EngineName): Promise<TestEngine & AsyncDis
   };
 }
 
-/** Where an archive of the image for agents lies. It is made where there is none of the very same, in some minutes. */
-export async function agentArchive(): Promise<string> {
-  return await ask(anyControl(), { action: "agent-archive" });
+/**
+ * An image for agents, made by `podbot image build`. A build takes minutes, so the set-up starts it before the tests,
+ * and later runs load the archive of an identical one.
+ */
+export async function agentImage({ name }: TestEngine): Promise<AgentImage> {
+  return JSON.parse(await ask(anyControl(), { action: "agent-image", engine: recordOf(name) })) as AgentImage;
+}
+
+/**
+ * The output of the run's first build, and the builder's engine. That engine is still building, so tests may only read
+ * from it.
+ */
+export async function firstBuild(): Promise<Omit<FirstBuild, "engine"> & { readonly engine: TestEngine }> {
+  const said = JSON.parse(await ask(anyControl(), { action: "first-build" })) as FirstBuild;
+  return { ...said, engine: open(said.engine) };
 }
 
 /** Those of this run: all, unless PODBOT_E2E_ENGINES names some. */

@@ -1,10 +1,11 @@
-import { chmodSync, existsSync, mkdirSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { readIfThere, wordsOf } from "../../suite/read.ts";
+import type { Run } from "../../suite/run.ts";
 import { execute } from "./execute.ts";
 import type { EngineName } from "./record.ts";
-import type { Run } from "./run.ts";
 import { Service } from "./service.ts";
-import type { Ground, Started, Starter } from "./started.ts";
+import { type Ground, imageOf, type Started, type Starter } from "./started.ts";
 
 /** Podman of root. */
 export const podman: Starter = {
@@ -20,7 +21,7 @@ export const gvisorPodman: Starter = {
   start: (ground) => startRootful(ground, "podman-gvisor", "runsc"),
 };
 
-/** The same where gVisor leaves the network to the kernel. Only for whoever asks for it. */
+/** The same, but gVisor leaves the network to the kernel. It starts only when a test requests it. */
 export const gvisorHostPodman: Starter = {
   names: ["podman-gvisor-host"],
   prefix: "gvisorhost",
@@ -33,23 +34,33 @@ export const rootlessPodman: Starter = {
   prefix: "user",
   async start({ run, place, archive, user }: Ground): Promise<Started> {
     const directory = join(run.directory, place);
-    // Podman's runroot is in here, and fails, unseen and as late as a container ends, if it has over 50 characters.
+    // Podman fails without a message, and only when a container ends, if its runroot has more than 50 characters.
     const runtimeDirectory = join(directory, "xdg");
     mkdirSync(join(runtimeDirectory, "podman"), { recursive: true, mode: 0o700 });
     const env = { ...run.env, ...configure(directory, "runc"), XDG_RUNTIME_DIR: runtimeDirectory };
     await execute(["chown", "-R", `${user.uid}:${user.gid}`, directory]);
     const options = { env: { ...env, HOME: user.home }, uid: user.uid, gid: user.gid };
-    await execute([...importing, archive, run.image], options);
+    await execute([...importing, archive, imageOf(run)], options);
     const service = await serve(run, place, join(runtimeDirectory, "podman/podman.sock"), options);
-    const engine = { socket: service.socket, image: run.image, caller: user, env, command: ["podman"] };
+    const engine = { socket: service.socket, image: imageOf(run), caller: user, env, command: ["podman"] };
     return {
       place,
       service,
       engines: [{ ...engine, name: "podman-rootless" }],
-      stop: () => stop(service, options),
+      async stop() {
+        await stop(service, options);
+        endPause(directory);
+      },
     };
   },
 };
+
+/** Rootless Podman keeps a process that holds its user namespace, and with it the network. */
+export function endPause(directory: string): void {
+  const pid = Number(readIfThere(join(directory, "tmp/pause.pid")));
+  if (pid <= 1 || !/^(catatonit -P|podman)/.test(wordsOf(pid))) return;
+  process.kill(pid, "SIGKILL");
+}
 
 async function startRootful(
   { run, place, archive, root }: Ground,
@@ -60,9 +71,9 @@ async function startRootful(
   mkdirSync(directory, { mode: 0o700 });
   const env = { ...run.env, ...configure(directory, runtime) };
   const options = { env: { ...env, HOME: root.home } };
-  await execute([...hidingMemory(), ...importing, archive, run.image], options);
+  await execute([...importing, archive, imageOf(run)], options);
   const service = await serve(run, place, join(directory, "socket"), options);
-  const engine = { name, socket: service.socket, image: run.image, caller: root, env, command: ["podman"] };
+  const engine = { name, socket: service.socket, image: imageOf(run), caller: root, env, command: ["podman"] };
   return {
     place,
     service,
@@ -75,12 +86,6 @@ type Options = NonNullable<Parameters<typeof execute>[1]>;
 
 const importing = ["podman", "import", "--quiet"];
 
-/** Podman of root remembers blobs in /var/lib/containers, whatever its settings say: it is given another one. */
-function hidingMemory(): readonly string[] {
-  if (!existsSync("/var/lib/containers")) return [];
-  return ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none /var/lib/containers && exec "$@"', "sh"];
-}
-
 async function serve(run: Run, name: string, socket: string, options: Options): Promise<Service> {
   const words = ["podman", "system", "service", "--time", "0", `unix://${socket}`];
   const service = new Service(run, { name, words, socket, ...options });
@@ -89,7 +94,7 @@ async function serve(run: Run, name: string, socket: string, options: Options): 
 }
 
 async function stop(service: Service, options: Options): Promise<void> {
-  // It may hold locks; and nothing of it is needed any more.
+  // The service may hold locks that `podman rm` needs, so it is killed first.
   await service.kill();
   await execute(["podman", "rm", "--all", "--force", "--time", "0"], options);
 }

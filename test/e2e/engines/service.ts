@@ -1,11 +1,13 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { closeSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { closeSync, openSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { request } from "node:http";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { until } from "../../eventually.ts";
+import { pids, readIfThere } from "../../suite/read.ts";
+import type { Run } from "../../suite/run.ts";
 import { base } from "./execute.ts";
-import type { Run } from "./run.ts";
 
 export interface ServiceOptions {
   readonly name: string;
@@ -42,13 +44,15 @@ export class Service {
   async start(): Promise<void> {
     const { name, words, socket, pidfile = socket, env, uid, gid, isReady = ping } = this.#options;
     if (this.#child !== null) throw new Error(`${name} is running already`);
-    // One that was killed has left them; a number in it may be somebody else's by now, who would be taken for it.
+    // A killed service leaves both files. The kernel may have reused the pid in the pidfile, and the new service would
+    // take that process for a running one.
     for (const path of [socket, pidfile]) rmSync(path, { force: true });
     const log = join(this.#run.directory, `${name}.log`);
     const output = openSync(log, "a");
     const [program = "", ...args] = words;
     const child = spawn(program, args, {
-      cwd: "/",
+      // conmon leaves a file there when a container runs out of memory.
+      cwd: dirname(socket),
       env: { ...base, ...this.#run.env, ...env },
       stdio: ["ignore", output, output],
       detached: true,
@@ -58,9 +62,8 @@ export class Service {
     closeSync(output);
     await once(child, "spawn");
     this.#child = child;
-    writeFileSync(this.#pidFile, `${child.pid}\n`);
-    for (const end = Date.now() + 30_000; !(await isReady(socket)); await sleep(20)) {
-      if (child.exitCode === null && child.signalCode === null && Date.now() < end) continue;
+    for (const end = performance.now() + 30_000; !(await isReady(socket)); await sleep(20)) {
+      if (child.exitCode === null && child.signalCode === null && performance.now() < end) continue;
       await this.kill();
       throw new Error(`${words.join(" ")} does not answer on ${socket}:\n${readFileSync(log, "utf8").slice(-4000)}`);
     }
@@ -78,16 +81,16 @@ export class Service {
     clearTimeout(timer);
   }
 
-  pause(): void {
+  /** Returns when every thread has stopped: until then the service may still answer. */
+  async pause(): Promise<void> {
     this.#signal("SIGSTOP");
+    const group = this.#child?.pid;
+    if (group !== undefined)
+      await until("the service stands still", () => statesOf(group).every((it) => /[TtZX]/.test(it)));
   }
 
   resume(): void {
     this.#signal("SIGCONT");
-  }
-
-  get #pidFile(): string {
-    return join(this.#run.directory, "pids", this.#options.name);
   }
 
   async #end(signal: NodeJS.Signals): Promise<void> {
@@ -99,10 +102,9 @@ export class Service {
     // Rootless Podman has a second process, in the user namespace.
     for (let tries = 0; tries < 500 && this.#signal("SIGKILL"); tries++) await sleep(10);
     this.#child = null;
-    rmSync(this.#pidFile, { force: true });
   }
 
-  /** Says whether there was anybody to get it. */
+  /** Returns whether the process group exists. */
   #signal(signal: NodeJS.Signals): boolean {
     if (this.#child?.pid === undefined) return false;
     try {
@@ -112,6 +114,26 @@ export class Service {
       return false;
     }
   }
+}
+
+/** The state of each thread of a process group. */
+function statesOf(group: number): readonly string[] {
+  return pids()
+    .filter((pid) => Number(fieldsOf(`/proc/${pid}/stat`)[2]) === group)
+    .flatMap((pid) => threadsOf(pid).map((thread) => fieldsOf(`/proc/${pid}/task/${thread}/stat`)[0] ?? "X"));
+}
+
+function threadsOf(pid: number): readonly string[] {
+  try {
+    return readdirSync(`/proc/${pid}/task`);
+  } catch {
+    return [];
+  }
+}
+
+function fieldsOf(path: string): readonly string[] {
+  const stat = readIfThere(path);
+  return stat.slice(stat.lastIndexOf(")") + 2).split(" ");
 }
 
 function ping(socketPath: string): Promise<boolean> {

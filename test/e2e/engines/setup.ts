@@ -1,36 +1,34 @@
 import type { Server } from "node:net";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import type { TestProject } from "vitest/node";
-import { agentArchive } from "./agent-archive.ts";
+import { failingLoudly } from "../../suite/setup.ts";
+import { Builder } from "./builder.ts";
 import { listen, type Wish } from "./control.ts";
 import { docker } from "./docker.ts";
 import { execute } from "./execute.ts";
 import { gvisorHostPodman, gvisorPodman, podman, rootlessPodman } from "./podman.ts";
-import type { EngineName } from "./record.ts";
-import { deadRuns, erase, newRun } from "./run.ts";
+import type { EngineName, EngineRecord } from "./record.ts";
 import type { Started, Starter } from "./started.ts";
 import { ordinaryUser, rootUser } from "./user.ts";
 
 const starters: readonly Starter[] = [podman, rootlessPodman, gvisorPodman, docker];
 
-/** Those that are started only when somebody asks for a new one. */
+/** Engines that start only when a test requests one. */
 const others: readonly Starter[] = [gvisorHostPodman];
 
 /** Starts every engine before the first test, and leaves nothing of them after the last. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   if (process.getuid?.() !== 0) throw new Error("the engines of the slow suite need root: `sudo make test-e2e`");
-  for (const run of deadRuns()) await erase(run);
   const archive = await execute([join(import.meta.dirname, "../../../scripts/e2e-image.sh")]);
-  const run = newRun();
+  const { run } = project.getProvidedContext();
   const started = new Set<Started>();
   let server: Server | undefined;
-  const release = holdSignals(() => teardown());
+  let endBuilder = async () => {};
 
   async function teardown(): Promise<void> {
-    release();
     server?.close();
-    const stopped = await Promise.allSettled([...started].map((it) => it.stop()));
-    throwAll([...stopped, ...(await Promise.allSettled([erase(run)]))]);
+    await endBuilder();
+    throwAll(await Promise.allSettled([...started].map((it) => it.stop())));
   }
 
   try {
@@ -38,7 +36,8 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     const root = rootUser(run);
     const control = join(run.directory, "control");
     let count = 0;
-    let agents: Promise<string> | undefined;
+    const builder = new Builder(async () => (await start(podman))[0] as EngineRecord);
+    endBuilder = () => builder.end();
 
     async function start(starter: Starter) {
       count += 1;
@@ -53,10 +52,8 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
         const starter = starterOf(wish.name);
         return JSON.stringify((await start(starter)).find(({ name }) => name === wish.name));
       }
-      if (wish.action === "agent-archive") {
-        agents ??= agentArchive(() => podman.start({ run, place: `podman${++count}`, archive, root, user }));
-        return await agents;
-      }
+      if (wish.action === "first-build") return JSON.stringify(await builder.first());
+      if (wish.action === "agent-image") return JSON.stringify(await builder.agentImage(wish.engine));
       const it = [...started].find(({ place }) => place === wish.service);
       if (it === undefined) throw new Error(`there is no service ${wish.service}`);
       if (wish.action === "remove") {
@@ -72,11 +69,10 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     const chosen = new Set(wantedEngines().map(starterOf));
     const starting = await Promise.allSettled([...chosen].map(start));
     throwAll(starting);
-    project.provide(
-      "engines",
-      starting.flatMap((outcome) => (outcome.status === "fulfilled" ? outcome.value : [])),
-    );
-    return teardown;
+    const engines = starting.flatMap((outcome) => (outcome.status === "fulfilled" ? outcome.value : []));
+    project.provide("engines", engines);
+    buildAhead(builder, engines, project.vitest.state.getPaths());
+    return failingLoudly(teardown);
   } catch (error) {
     await teardown().catch((other: unknown) =>
       throwAll([error, other].map((reason) => ({ status: "rejected", reason }))),
@@ -85,29 +81,17 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   }
 }
 
-/** Vitest leaves at once when it is told to end: it has to wait until the engines are gone. */
-function holdSignals(before: () => Promise<void>): () => void {
-  const held = (["SIGINT", "SIGTERM", "SIGHUP"] as const).map((signal) => ({
-    signal,
-    others: process.listeners(signal),
-  }));
-  const hold = async (signal: NodeJS.Signals) => {
-    await before().catch((error: unknown) => console.error(error));
-    release();
-    process.kill(process.pid, signal);
-  };
-  const release = () => {
-    for (const { signal, others } of held) {
-      if (!process.listeners(signal).includes(hold)) continue;
-      process.off(signal, hold);
-      for (const other of others) process.on(signal, other);
-    }
-  };
-  for (const { signal } of held) process.removeAllListeners(signal).on(signal, hold);
-  return release;
+/** Starts the builds that files of this run need. A file that needs a failed build reports the error itself. */
+function buildAhead(builder: Builder, engines: readonly EngineRecord[], paths: readonly string[]): void {
+  const wanted = paths.map((path) => basename(path, ".test.ts"));
+  const ignore = () => {};
+  if (wanted.includes("image") || wanted.includes("image-docker")) builder.first().catch(ignore);
+  for (const engine of engines)
+    if (wanted.includes(`agents-${engine.name}`) || wanted.includes(`host-${engine.name}`))
+      builder.agentImage(engine).catch(ignore);
 }
 
-/** All, unless somebody who works on one of them says otherwise; in CI nobody does. */
+/** All engines, or those in PODBOT_E2E_ENGINES. CI ignores the variable. */
 function wantedEngines(): readonly EngineName[] {
   const { CI, PODBOT_E2E_ENGINES: wanted } = process.env as Readonly<Record<string, string | undefined>>;
   if (CI || !wanted) return starters.flatMap(({ names }) => names);

@@ -1,5 +1,5 @@
+import { accountOf, type Run } from "../../suite/run.ts";
 import type { Caller, EngineName, EngineRecord } from "./record.ts";
-import type { Run } from "./run.ts";
 import type { Service } from "./service.ts";
 
 /** What an engine is started with. */
@@ -28,4 +28,9 @@ export interface Starter {
   /** What its place is called, before a number. Short: engines limit the length of their paths. */
   readonly prefix: string;
   start(ground: Ground): Promise<Started>;
+}
+
+/** What the image of the tests is called in every engine. */
+export function imageOf(run: Run): string {
+  return `localhost/${accountOf(run)}:latest`;
 }

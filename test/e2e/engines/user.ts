@@ -1,31 +1,26 @@
 import { spawnSync } from "node:child_process";
 import { chownSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
+import { inject } from "vitest";
+import { accountOf, type Run } from "../../suite/run.ts";
 import { execute } from "./execute.ts";
 import type { Caller } from "./record.ts";
-import type { Run } from "./run.ts";
 
-const user = "podbot-e2e";
-
-/** A user of this machine who is nobody in particular. The account is made once; its home is the run's. */
+/** A user of this machine, made for the run and removed with it. */
 export async function ordinaryUser(run: Run): Promise<Caller> {
-  const find = () => execute(["id", "-u", user]).catch(() => null);
-  if ((await find()) === null) {
-    // Another run may make it at the same time: whether it is there counts.
-    await execute(["useradd", "--create-home", user]).catch(() => {});
-  }
-  const found = await find();
-  if (found === null) throw new Error(`the user ${user} cannot be made: try \`useradd --create-home ${user}\``);
-  const [uid, gid] = [Number(found), Number(await execute(["id", "-g", user]))];
+  const user = accountOf(run);
   const home = join(run.directory, "home");
+  // In a session of its own: an interrupt must not leave half an account.
+  await execute(["setsid", "--wait", "useradd", "--no-create-home", "--home-dir", home, user]);
+  const [uid, gid] = [Number(await execute(["id", "-u", user])), Number(await execute(["id", "-g", user]))];
   mkdirSync(home, { mode: 0o700 });
   chownSync(home, uid, gid);
   return { uid, gid, user, home };
 }
 
-/** The same user, who is there while the suite runs. */
+/** The same user, for a worker. */
 export function ordinaryIds(): Pick<Caller, "uid" | "gid"> {
-  const ask = (flag: string) => Number(spawnSync("id", [flag, user], { encoding: "utf8" }).stdout);
+  const ask = (flag: string) => Number(spawnSync("id", [flag, accountOf(inject("run"))], { encoding: "utf8" }).stdout);
   return { uid: ask("-u"), gid: ask("-g") };
 }
 

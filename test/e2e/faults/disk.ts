@@ -5,19 +5,19 @@ import { describe, expect, test } from "vitest";
 import type { TestEngine } from "../engines/engine.ts";
 import { type EnginePlace, expectClean, newPlace } from "./machine.ts";
 
-/** A runtime directory on a disk of its own, for as long as the test takes. */
+/** Mounts the runtime directory on a disk of its own, for as long as the test takes. */
 function onDisk({ world }: EnginePlace, options: string): Disposable {
   const run = join(world.directory, "run");
   execFileSync("mount", ["-t", "tmpfs", "-o", `mode=700,${options}`, "none", run]);
-  // Otherwise another place would be taken.
+  // Without this directory Podbot would choose another runtime directory.
   mkdirSync(join(run, "podbot"), { mode: 0o700 });
   return { [Symbol.dispose]: () => execFileSync("umount", ["--lazy", run]) };
 }
 
-/** What a disk without space does to a start. */
+/** Starts on a full disk. Only Podbot itself writes there, so one engine is enough. */
 export function disk(open: () => TestEngine): void {
   describe("a runtime directory", () => {
-    // From one that is full to one that is nearly enough: whatever comes last is what fails.
+    // With each additional inode a later step of the start fails.
     const room = [3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14].map((inodes) => `nr_inodes=${inodes}`);
     test.concurrent.each([...room, "size=4k", "size=8k", "size=16k"])(
       "that has no more room than %s means no start, or an ordinary one, and nothing is left",
@@ -48,7 +48,7 @@ export function disk(open: () => TestEngine): void {
       },
     );
 
-    test("that has room enough is what makes the difference", async () => {
+    test.concurrent("that has room enough is what makes the difference", async () => {
       const { place, before } = newPlace(open());
       {
         using _disk = onDisk(place, "size=4m");

@@ -1,5 +1,5 @@
 /*
- * Starts a session on an engine from the library and kills somebody at one of its steps. Bundled by the tests and run as
+ * Starts a session on an engine through the library and kills one process at one step. Bundled by the tests and run as
  *
  *   node driver.mjs '{"step":…,"victim":…,"detached":…,"command":[…]}'
  */
@@ -16,7 +16,7 @@ interface Process {
   readonly argv: readonly string[];
 }
 
-/** Whoever is in a container that sees this workspace. */
+/** Processes in containers that mount this workspace. */
 function inside(): readonly Process[] {
   return readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
@@ -32,7 +32,7 @@ function inside(): readonly Process[] {
     });
 }
 
-/** From outside in. */
+/** The victim's pid, as seen from outside the container. */
 function find(who: Victim, program: string): number {
   if (who === "keeper") return process.pid;
   const all = inside();

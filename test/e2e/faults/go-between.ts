@@ -1,16 +1,19 @@
 import { once } from "node:events";
 import { connect, createServer, type Server, type Socket } from "node:net";
 
-/** What is asked of an engine that makes a difference to what is left. */
-export type Question = "create" | "start";
+/** The requests of a start at which a test can act. */
+export type Question = "ping" | "create" | "start";
 
-/** Asked: the engine has not heard of it yet. Passed on: it has, and may be at it. Answered: Podbot does not know yet. */
+/**
+ * asked: the engine has not received the request. passed on: it has. answered: it has replied, and Podbot has not read
+ * the reply.
+ */
 export type Moment = "asked" | "passed on" | "answered";
 
-/** What is done at a moment. Who holds it lets nothing more through on that connection. */
+/** Runs at a moment. `hold` forwards nothing more on that connection. */
 export type Act = () => "go on" | "hold";
 
-/** Stands between Podbot and a real engine, passes everything on, and can do something at one moment of a start. */
+/** A proxy between Podbot and a real engine. It forwards everything, and can act at one moment of a start. */
 export class GoBetween implements Disposable {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
@@ -29,7 +32,7 @@ export class GoBetween implements Disposable {
     return it;
   }
 
-  /** Once, at the next such moment. */
+  /** Runs `act` once, at the next such moment. */
   at(question: Question, moment: Moment, act: Act): void {
     this.#watched = { question, moment, act };
   }
@@ -78,8 +81,10 @@ export class GoBetween implements Disposable {
   }
 }
 
-/** A request begins with its own piece: Podbot asks one thing at a time on each connection. */
+/** Each request begins a chunk of its own, because Podbot sends one at a time on each connection. */
 function questionIn(bytes: Buffer): Question | null {
-  const [, what] = /^POST \S*\/containers\/(create|[^/ ]+\/start)[? ]/.exec(bytes.toString("latin1", 0, 200)) ?? [];
+  const start = bytes.toString("latin1", 0, 200);
+  if (start.startsWith("GET /_ping ")) return "ping";
+  const [, what] = /^POST \S*\/containers\/(create|[^/ ]+\/start)[? ]/.exec(start) ?? [];
   return what === undefined ? null : what === "create" ? "create" : "start";
 }

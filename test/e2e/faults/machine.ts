@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { readdirSync, readFileSync, rmSync } from "node:fs";
+import { readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs";
 import { userInfo } from "node:os";
 import { basename, join } from "node:path";
 import { text } from "node:stream/consumers";
@@ -15,12 +15,15 @@ import { networkWords, type TestEngine } from "../engines/engine.ts";
 /** The variable by which the processes of a place are found. */
 const mark = "FAULTS_WORLD";
 
+/** What `ps` says of a container whose keeper is gone. A busy engine may not answer within the time that `ps` waits. */
+export const stillThere = /still( be)? there/;
+
 export interface Container {
   readonly name: string;
   readonly state: string;
 }
 
-/** A world whose sessions are behind the wall of an engine. What belongs to it is found by its name, wherever it is. */
+/** A world whose sessions run in an engine's containers. Its processes and containers are found by its name. */
 export class EnginePlace {
   readonly world = new World();
   readonly engine: TestEngine;
@@ -29,6 +32,8 @@ export class EnginePlace {
   readonly state = join(this.world.home, ".local/state/podbot");
   readonly sessions = join(this.state, "sessions");
   readonly runtime = join(this.world.directory, "run", "podbot");
+  /** Whether nothing was started here since `expectClean`. */
+  isClean = true;
   readonly #held = join(userInfo().homedir, ".local/state/podbot/held");
 
   constructor(engine: TestEngine, socket?: (world: World) => string) {
@@ -42,6 +47,7 @@ export class EnginePlace {
   }
 
   spawn(words: readonly string[], cwd: string = this.world.project): Running {
+    this.isClean = false;
     const [file = "", ...args] = words;
     const child = spawn(file, args, {
       cwd,
@@ -63,7 +69,7 @@ export class EnginePlace {
     return this.start(...words).done;
   }
 
-  /** Starts a session with a keeper of its own, and says its id. */
+  /** Starts a session with a keeper of its own, and returns its id. */
   async detach(...command: string[]): Promise<string> {
     const words = ["run", "--quiet", "--detach", "--agent", "custom", "--"];
     const { status, stdout, stderr } = await this.podbot(...words, ...command);
@@ -77,21 +83,22 @@ export class EnginePlace {
     return JSON.parse(stdout);
   }
 
-  /** Asked of the engine itself: all that bears our name, also what has ended or never ran. */
+  /** Asks the engine itself for this place's containers, including those that have ended or never ran. */
   async containers(): Promise<readonly Container[]> {
+    // Podman's listing fails if a container disappears meanwhile.
+    return await eventually(() => this.#listContainers());
+  }
+
+  async #listContainers(): Promise<readonly Container[]> {
     const filters = JSON.stringify({ label: [`podbot.owner=${ownerName(this.state)}`] });
     const path = `/v1.40/containers/json?all=true&filters=${encodeURIComponent(filters)}`;
-    // Podman fails to list any where one goes away meanwhile.
-    const { body } = await eventually(async () => {
-      const answer = await call(this.engine.socket, "GET", path);
-      expect(answer).toMatchObject({ status: 200 });
-      return answer;
-    });
-    const found = JSON.parse(body) as readonly { readonly Names: readonly string[]; readonly State: string }[];
+    const answer = await call(this.engine.socket, "GET", path);
+    expect(answer).toMatchObject({ status: 200 });
+    const found = JSON.parse(answer.body) as readonly { readonly Names: readonly string[]; readonly State: string }[];
     return found.map(({ Names, State }) => ({ name: Names[0]?.replace(/^\//, "") ?? "", state: State }));
   }
 
-  /** Commands that were started in this world, and whoever is in a container that sees it. */
+  /** Commands that were started in this world, and processes in containers that mount something of it. */
   processes(): readonly Process[] {
     return readdirSync("/proc")
       .filter((name) => /^\d+$/.test(name))
@@ -108,22 +115,24 @@ export class EnginePlace {
     };
     const isOurs =
       read("environ").split("\0").includes(`${mark}=${this.world.directory}`) ||
-      // Something of ours is mounted there; others only cover our sockets.
-      read("mountinfo")
-        .split("\n")
-        .some((line) => line.split(" ")[3]?.includes(`/${basename(this.world.directory)}/`));
+      // It mounts something of this world. A mount point in it is not enough: other sandboxes cover our sockets.
+      (!sharesMounts(pid) &&
+        read("mountinfo")
+          .split("\n")
+          .some((line) => line.split(" ")[3]?.includes(`/${basename(this.world.directory)}/`)));
+    if (!isOurs) return null;
     const stat = read("stat");
     const [state = "", parent = ""] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    if (!isOurs || stat === "" || state === "Z") return null;
+    if (stat === "" || state === "Z") return null;
     return { pid, parent: Number(parent), state, argv: read("cmdline").split("\0").slice(0, -1) };
   }
 
-  /** The sessions that have a runtime directory. What Podbot remembers of engines lies beside them, and may stay. */
+  /** The sessions that have a runtime directory. `engines`, where Podbot remembers engines, may stay beside them. */
   directories(): readonly string[] {
     return namesIn(this.runtime).filter((name) => name !== "engines");
   }
 
-  /** The processes of `podbot COMMAND`. What one has forked bears its name until it runs a program of its own. */
+  /** The processes of `podbot COMMAND`, without forks of theirs that have not executed another program yet. */
   commands(command: string): readonly Process[] {
     const named = this.processes().filter((process) => isPodbot(process, command));
     return named.filter(({ parent }) => !named.some(({ pid }) => pid === parent));
@@ -146,39 +155,54 @@ export class EnginePlace {
     });
   }
 
-  /** Ends whatever a test that failed has left. */
+  /** Ends what a failed test has left. It does not wait for the engine, which may have ended with its own tests. */
   async clear(): Promise<void> {
-    for (const { name } of await this.containers().catch(() => [])) {
+    if (!this.isClean) await this.#end();
+    rmSync(this.world.directory, { recursive: true, force: true, maxRetries: 5 });
+  }
+
+  async #end(): Promise<void> {
+    for (const { name } of await this.#listContainers().catch(() => [])) {
       await call(this.engine.socket, "DELETE", `/v1.40/containers/${name}?force=true`).catch(() => {});
     }
     for (const { pid } of this.processes()) kill(pid);
-    rmSync(this.world.directory, { recursive: true, force: true, maxRetries: 5 });
   }
 }
+
+/** A process in our own mount namespace is in no container. False where the namespace cannot be read. */
+function sharesMounts(pid: number): boolean {
+  try {
+    return readlinkSync(`/proc/${pid}/ns/mnt`) === ownMounts;
+  } catch {
+    return false;
+  }
+}
+
+const ownMounts = readlinkSync("/proc/self/ns/mnt");
 
 const places: EnginePlace[] = [];
 
 afterAll(async () => {
-  for (const place of places) await place.clear();
+  await Promise.all(places.map((place) => place.clear()));
 });
 
 export function isPodbot({ argv }: Process, command: string): boolean {
   return argv[1] === program && argv[2] === command;
 }
 
-/** The first process of a container. Its attendants have the same name, and it for a parent. */
+/** The first process of a container. Its attendants have the same name, and are its children. */
 export function isWarden({ argv, parent }: Process, all: readonly Process[]): boolean {
   return argv[0] === wardenName && all.find(({ pid }) => pid === parent)?.argv[0] !== wardenName;
 }
 
 export const wardenName = "/run/podbot/warden";
 
-/** Of the session that a warden was started for. */
+/** The id of the session that a warden was started for. */
 function idOf(argv: readonly string[]): string {
   return /\/in\/([a-z0-9]+)\.sock$/.exec(argv[1] ?? "")?.[1] ?? "";
 }
 
-/** Whoever ends takes a moment: bounded, and then says who is left. */
+/** Waits until every process of the place has ended, then lists those that have not. */
 export async function expectNobody(place: EnginePlace): Promise<void> {
   await until("everybody ends", () => place.processes().length === 0).catch(() => {});
   expect(place.processes()).toEqual([]);
@@ -189,13 +213,14 @@ export async function expectClean(place: EnginePlace, workspace: readonly string
   const { world, sessions } = place;
   expect(await place.ps()).toEqual([]);
   await expectNobody(place);
-  // An engine that was asked to remove one, or does it by itself, may take a moment.
+  // The engine removes a container a moment after it was asked to, or after it ended.
   await eventually(async () => expect(await place.containers()).toEqual([]));
   expect(place.directories()).toEqual([]);
   expect(namesIn(sessions)).toEqual([]);
   expect(place.claims()).toEqual([]);
   expect(mountsOf(world)).toEqual([]);
   expectWhole(world, world.project, workspace);
+  place.isClean = true;
 }
 
 function mountsOf({ directory }: World): readonly string[] {
@@ -204,16 +229,16 @@ function mountsOf({ directory }: World): readonly string[] {
     .filter((line) => line.includes(directory));
 }
 
-/** One command, and everything is clean. */
+/** `podbot stop --all` succeeds and leaves nothing. */
 export async function stopAll(place: EnginePlace, workspace: readonly string[]): Promise<void> {
   const { status, stderr } = await place.podbot("stop", "--all", "--time", "1");
   expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
   await expectClean(place, workspace);
-  // Nor is any engine asked again for what it cannot have.
+  // Podbot has forgotten the engine, so that no later command asks it in vain.
   expect(namesIn(join(place.state, "engines"))).toEqual([]);
 }
 
-/** What is in a workspace before anything has happened to it. */
+/** A new place, and what its workspace contains before the test. */
 export function newPlace(engine: TestEngine, socket?: (world: World) => string) {
   const place = new EnginePlace(engine, socket);
   return { place, before: listing(place.world.project) };

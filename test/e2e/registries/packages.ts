@@ -64,7 +64,7 @@ export function debianRepository(directory: string): Files {
   const digest = createHash("sha256").update(archive).digest("hex");
   const index = Buffer.from(`${control}Filename: tiny_1.0.0_all.deb\nSize: ${archive.length}\nSHA256: ${digest}\n`);
   const listed = `${createHash("sha256").update(index).digest("hex")} ${index.length} Packages`;
-  const release = `Suite: stable\nDate: ${new Date().toUTCString()}\nSHA256:\n ${listed}\n`;
+  const release = `Suite: stable\nDate: ${new Date(Date.now() - 3_600_000).toUTCString()}\nSHA256:\n ${listed}\n`;
   return new Map([
     ["/debian/Release", Buffer.from(release)],
     ["/debian/Packages", index],

@@ -1,0 +1,46 @@
+import { readdirSync, readFileSync } from "node:fs";
+
+/** A file's text, or "" if the file is gone or this user may not read it. */
+export function readIfThere(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return "";
+  }
+}
+
+export function listIfThere(path: string): readonly string[] {
+  try {
+    return readdirSync(path);
+  } catch {
+    return [];
+  }
+}
+
+/** The numbers of all processes of this machine. */
+export function pids(): readonly number[] {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number);
+}
+
+/** A process's command line, its words separated by blanks. */
+export function wordsOf(pid: number): string {
+  return readIfThere(`/proc/${pid}/cmdline`).replaceAll("\0", " ").trim();
+}
+
+export function parentOf(pid: number): number {
+  return Number(statOf(pid)[1]);
+}
+
+/** Identifies a process by pid and start time, because the kernel reuses pids. Null if there is none. */
+export function identify(pid: number): string | null {
+  const started = statOf(pid)[19];
+  return started === undefined ? null : `${pid} ${started}`;
+}
+
+/** The fields of /proc/PID/stat behind the program's name, which may itself contain blanks and parentheses. */
+function statOf(pid: number): readonly string[] {
+  const stat = readIfThere(`/proc/${pid}/stat`);
+  return stat === "" ? [] : stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+}

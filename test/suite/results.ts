@@ -1,0 +1,70 @@
+import type { TestModule } from "vitest/node";
+import { readIfThere } from "./read.ts";
+
+export type SuiteName = "fast" | "e2e";
+
+/** The result of one run of a suite. `.ci/run` and `make soak` read it from a file. */
+export interface SuiteResult {
+  readonly suite: SuiteName;
+  readonly passed: boolean;
+  readonly seconds: number;
+  readonly files: readonly FileResult[];
+  /** Files that failed among the others, with their failures there, and passed when they ran alone. */
+  readonly passedAlone: readonly FileResult[];
+}
+
+export interface FileResult {
+  readonly path: string;
+  readonly seconds: number;
+  readonly passed: number;
+  readonly skipped: number;
+  /** Whether it guards a security promise: its first line is `// @module-tag security`. */
+  readonly isSecurity: boolean;
+  readonly failures: readonly Failure[];
+}
+
+export interface Failure {
+  readonly test: string;
+  readonly message: string;
+}
+
+/** The result of one file, including the errors that nothing caught while it ran. */
+export function fileResult(module: TestModule, uncaught: readonly unknown[]): FileResult {
+  const tests = [...module.children.allTests()];
+  const counted = (state: string) => tests.filter((test) => test.result().state === state).length;
+  const { prepareDuration, collectDuration, setupDuration, environmentSetupDuration, duration } = module.diagnostic();
+  const failures = [
+    ...tests
+      .filter((test) => test.result().state === "failed")
+      .map((test) => ({ test: test.fullName, message: firstLine(test.result().errors?.[0]) })),
+    ...[...module.errors(), ...suiteErrors(module), ...uncaught.filter((error) => isOf(module, error))].map(
+      (error) => ({
+        test: "the file itself",
+        message: firstLine(error),
+      }),
+    ),
+  ];
+  return {
+    path: module.relativeModuleId,
+    seconds: (prepareDuration + collectDuration + setupDuration + environmentSetupDuration + duration) / 1_000,
+    passed: counted("passed"),
+    skipped: counted("skipped"),
+    // Read from the file, because a file that fails while it is imported has no tests.
+    isSecurity: readIfThere(module.moduleId).startsWith("// @module-tag security\n"),
+    failures: module.ok() || failures.length > 0 ? failures : [{ test: "the file itself", message: module.state() }],
+  };
+}
+
+function suiteErrors(module: TestModule): readonly unknown[] {
+  return [...module.children.allSuites()].flatMap((suite) => suite.errors());
+}
+
+/** Vitest notes which file ran when an error was not caught. */
+function isOf(module: TestModule, error: unknown): boolean {
+  return (error as { readonly VITEST_TEST_PATH?: string }).VITEST_TEST_PATH === module.moduleId;
+}
+
+export function firstLine(error: unknown): string {
+  const { message = String(error) } = (error ?? {}) as { readonly message?: string };
+  return message.split("\n", 1)[0]?.slice(0, 200) ?? "";
+}

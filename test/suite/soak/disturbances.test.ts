@@ -1,0 +1,81 @@
+import { spawn } from "node:child_process";
+import { existsSync, readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { afterAll, afterEach, expect, test } from "vitest";
+import { until } from "../../eventually.ts";
+import { chance } from "../../faults/chance.ts";
+import { erase } from "../erase.ts";
+import { parentOf, pids, wordsOf } from "../read.ts";
+import { newRun } from "../run.ts";
+import { clock } from "./clock.ts";
+import { disk } from "./disk.ts";
+import type { Disturbance, Kind } from "./disturbance.ts";
+import { load } from "./load.ts";
+import { stall } from "./stall.ts";
+
+const run = newRun();
+afterAll(() => erase(run));
+const started: Disturbance[] = [];
+
+afterEach(async () => {
+  for (const each of started.splice(0)) await each[Symbol.asyncDispose]();
+});
+
+async function start(kind: Kind): Promise<Disturbance> {
+  const disturbance = await kind.start({ chance: chance(1), run });
+  started.push(disturbance);
+  return disturbance;
+}
+
+/** Prints the greatest difference between what two clocks have counted, until it exceeds some milliseconds. */
+const watchClocks = (overMs: number) => `const began = [Date.now(), performance.now()]; let last = performance.now();
+  setInterval(() => {
+    const now = performance.now(), gap = now - last, jump = Math.abs(Date.now() - began[0] - (now - began[1]));
+    last = now;
+    if (Math.max(gap, jump) > ${overMs}) { console.log(gap > jump ? "gap" : "jump"); process.exit(); }
+  }, 5);`;
+
+async function observe({ prefix, env }: Disturbance, script: string): Promise<string> {
+  const [program = "", ...words] = [...prefix, process.execPath, "-e", script];
+  const child = spawn(program, words, { env: { ...process.env, ...env }, stdio: ["ignore", "pipe", "inherit"] });
+  return (await text(child.stdout)).trim();
+}
+
+test.runIf(stall.obstacle() === null)("stall: the processes stand still, and nothing of it is left", async () => {
+  const stalled = await start(stall);
+  const group = stalled.prefix.at(-1) ?? "";
+  expect(await observe(stalled, watchClocks(150))).toBe("gap");
+  await started.pop()?.[Symbol.asyncDispose]();
+  expect(existsSync(group)).toBe(false);
+});
+
+test.runIf(clock.obstacle() === null)("clock: the time of day jumps, for the tests alone", async () => {
+  const jumping = await start(clock);
+  expect(await observe(jumping, watchClocks(10_000))).toBe("jump");
+  expect(Object.keys(process.env)).not.toContain("FAKETIME_TIMESTAMP_FILE");
+});
+
+test("load: programs want the processor, until they are told to end", async () => {
+  const before = burners();
+  await start(load);
+  await until("they run", () => burners() > before);
+  await started.pop()?.[Symbol.asyncDispose]();
+  expect(burners()).toBe(before);
+});
+
+test("disk: files are written again and again, and removed in the end", async () => {
+  await start(disk);
+  const written = join(run.directory, "written-0");
+  await until("one is whole", () => existsSync(written) && statSync(written).size === 16 * 1024 * 1024);
+  const { mtimeMs } = statSync(written);
+  await until("it is written again", () => statSync(written).mtimeMs > mtimeMs);
+  await started.pop()?.[Symbol.asyncDispose]();
+  expect(readdirSync(run.directory).filter((name) => name.startsWith("written"))).toEqual([]);
+});
+
+/** How many children of this process keep a processor busy. */
+function burners(): number {
+  return pids().filter((pid) => parentOf(pid) === process.pid && wordsOf(pid).includes("performance.now() + 200"))
+    .length;
+}

@@ -1,0 +1,143 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import type { TestModule, TestSpecification, Vitest } from "vitest/node";
+import { createVitest } from "vitest/node";
+import { type CoverageMap, uncovered } from "./coverage.ts";
+import { endRun, erase, eraseDeadRuns } from "./erase.ts";
+import { type Hold, onInterrupt } from "./interrupt.ts";
+import { closingLines } from "./report.ts";
+import { type FileResult, fileResult, firstLine, type SuiteName, type SuiteResult } from "./results.ts";
+import { enterRun, newRun } from "./run.ts";
+import { cancel, failingLoudly } from "./setup.ts";
+
+export interface SuiteOptions {
+  readonly suite: SuiteName;
+  /** Files or folders; none is all of them. */
+  readonly only: readonly string[];
+  /** CI forbids skipped tests and runs each failed file again alone. */
+  readonly isCI: boolean;
+  /** Shuffles the files; null keeps Vitest's order. */
+  readonly seed: number | null;
+  readonly root: string;
+  /** Where the result is written. */
+  readonly resultFile: string;
+}
+
+/** How often in a row a file that failed among the others must pass alone. */
+const timesAlone = { ordinary: 1, security: 3 };
+
+/** Runs a suite to its end and prints the result. Returns 0 if all tests passed and nothing was left behind. */
+export async function runSuite(options: SuiteOptions): Promise<number> {
+  await eraseDeadRuns();
+  const run = newRun();
+  // Before Vitest is created, which reads TMPDIR for a directory of its own.
+  enterRun(run);
+  const interruption = new AbortController();
+  const held = onInterrupt((signal) => interruption.abort(signal));
+  try {
+    const { result, problems } = await runVitest(options, interruption.signal, held);
+    mkdirSync(dirname(options.resultFile), { recursive: true });
+    writeFileSync(options.resultFile, JSON.stringify(result));
+    process.stdout.write(`${[...problems, ...closingLines(result)].join("\n")}\n`);
+    if (!result.passed) process.exitCode = 1;
+  } finally {
+    // Interrupted tests have processes that need no time to end by themselves.
+    await failingLoudly(async () => void (await (interruption.signal.aborted ? erase(run) : endRun(run))))();
+    held[Symbol.dispose]();
+    if (interruption.signal.aborted) process.kill(process.pid, interruption.signal.reason as NodeJS.Signals);
+  }
+  return Number(process.exitCode);
+}
+
+interface Judged {
+  readonly result: SuiteResult;
+  /** Why the suite failed, besides tests that failed. */
+  readonly problems: readonly string[];
+}
+
+async function runVitest(options: SuiteOptions, interruption: AbortSignal, held: Hold): Promise<Judged> {
+  const began = performance.now();
+  const coverage: CoverageMap[] = [];
+  const vitest = await createVitest("test", {
+    root: options.root,
+    run: true,
+    watch: false,
+    ...(options.suite === "e2e" ? { mode: "e2e" } : {}),
+    ...(options.seed === null ? {} : { sequence: { shuffle: { files: true }, seed: options.seed } }),
+    ...(takesCoverage(options) ? { coverage: { enabled: true } } : {}),
+    reporters: ["default", { onCoverage: (map: unknown) => void coverage.push(map as CoverageMap) }],
+  });
+  try {
+    held.silenceOthers();
+    interruption.addEventListener("abort", () => cancel(vitest));
+    interruption.throwIfAborted();
+    const { testModules, unhandledErrors } = await vitest.start([...options.only]);
+    const all = testModules.map((module) => ({ module, result: fileResult(module, unhandledErrors) }));
+    const failed = all.filter((each) => each.result.failures.length > 0);
+    const passedAlone = options.isCI ? await tryAlone(vitest, failed, interruption) : [];
+    const files = all.map((each) => each.result);
+    const problems = [
+      ...(interruption.aborted ? ["the run was interrupted"] : []),
+      // A worker that dies takes its file with it, which has failed by that.
+      ...strayErrors(unhandledErrors).filter((error) => failed.length === 0 || !error.includes("[vitest-pool]:")),
+      ...(options.isCI ? skips(files.filter((file) => !passedAlone.includes(file))) : []),
+      ...(takesCoverage(options) ? uncovered(coverage, options.root) : []),
+    ];
+    const passed = failed.length === passedAlone.length && problems.length === 0;
+    const seconds = (performance.now() - began) / 1_000;
+    return { result: { suite: options.suite, passed, seconds, files, passedAlone }, problems };
+  } finally {
+    // Vitest sets the exit code for tests that failed among the others. From here on it is for failed teardowns.
+    process.exitCode = 0;
+    await vitest.close();
+  }
+}
+
+/** Only the whole fast suite covers the pure rooms fully, so a narrower run measures no coverage. */
+function takesCoverage({ suite, only }: SuiteOptions): boolean {
+  return suite === "fast" && only.length === 0;
+}
+
+interface Tried {
+  readonly module: TestModule;
+  readonly result: FileResult;
+}
+
+async function tryAlone(
+  vitest: Vitest,
+  failed: readonly Tried[],
+  interruption: AbortSignal,
+): Promise<readonly FileResult[]> {
+  const passed: FileResult[] = [];
+  for (const { module, result } of failed) {
+    if (interruption.aborted) break;
+    const times = result.isSecurity ? timesAlone.security : timesAlone.ordinary;
+    process.stdout.write(`\nonce more, alone: ${result.path}${times > 1 ? ` (${times} times)` : ""}\n`);
+    if (await passes(vitest, module.toTestSpecification(), times)) passed.push(result);
+  }
+  return passed;
+}
+
+async function passes(vitest: Vitest, file: TestSpecification, times: number): Promise<boolean> {
+  for (let time = 0; time < times; time++) {
+    const { testModules, unhandledErrors } = await vitest.runTestSpecifications([file]);
+    const again = testModules.find((module) => module.moduleId === file.moduleId);
+    if (again === undefined || unhandledErrors.length > 0) return false;
+    // An interrupted test has neither failed nor passed.
+    const hasPassed = [...again.children.allTests()].every((test) => test.result().state === "passed");
+    if (!hasPassed || fileResult(again, unhandledErrors).failures.length > 0) return false;
+  }
+  return true;
+}
+
+/** A failed `beforeAll` skips the tests of its file as well, so files that passed alone are not asked. */
+function skips(files: readonly FileResult[]): readonly string[] {
+  return files.some((file) => file.skipped > 0) ? ["tests were skipped, which CI does not allow"] : [];
+}
+
+/** Errors that nothing caught and that belong to no file. */
+function strayErrors(errors: readonly unknown[]): readonly string[] {
+  return errors
+    .filter((error) => (error as { readonly VITEST_TEST_PATH?: string }).VITEST_TEST_PATH === undefined)
+    .map((error) => `an error that nothing caught: ${firstLine(error)}`);
+}
