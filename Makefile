@@ -11,7 +11,7 @@ soaks-e2e := $(if $(filter e2e all,$(SUITE)),soak)
 # What sudo passes on to the slow suite.
 passed := CI PODBOT_E2E_ENGINES HTTP_PROXY HTTPS_PROXY NO_PROXY http_proxy https_proxy no_proxy NODE_EXTRA_CA_CERTS
 
-.PHONY: help run test test-e2e check soak package docs bench build setup native native-other clean
+.PHONY: help run test test-e2e check soak package docs bench build setup native native-other e2e-agents clean
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -22,10 +22,10 @@ run: build ## the demo: a scripted agent behind a real wall
 test: build ## the fast suite: real bubblewrap, no daemon, no network
 	@exec node scripts/suite.mjs fast $(FILES)
 
-test-e2e: build native-other ## the slow suite: real packages, real engines
+test-e2e: build native-other e2e-agents ## the slow suite: real packages, real engines
 	@exec $(if $(filter 0,$(shell id -u)),,sudo -n env PATH="$(PATH)" $(foreach name,$(passed),$(if $($(name)),$(name)="$($(name))"))) scripts/private-mounts.sh node scripts/suite.mjs e2e $(FILES)
 
-soak: build $(if $(soaks-e2e),native-other) ## repeat the tests under stalls, load, slow disk, jumping clock: FILES, SUITE, SEED, MINUTES, WITH
+soak: build $(if $(soaks-e2e),native-other e2e-agents) ## repeat the tests under stalls, load, slow disk, jumping clock: FILES, SUITE, SEED, MINUTES, WITH
 	@exec node scripts/soak.mjs --suite "$(or $(SUITE),fast)" --seed "$(SEED)" --minutes "$(MINUTES)" --with "$(WITH)" $(FILES)
 
 check: build ## format, lint, types, dead code, package, docs
@@ -44,7 +44,7 @@ package: build native-other # what npm would publish
 docs: setup ## write the generated parts of docs/
 	@node scripts/docs.mjs
 
-bench: build ## start-up and overhead, as ratios in one run
+bench: build e2e-agents ## start-up and overhead, as ratios in one run
 	@node bench/run.mjs
 
 build: native dist/podbot.cjs ## native programs and dist/
@@ -59,6 +59,9 @@ native: | setup
 
 native-other: | setup
 	@$(MAKE) -s -C native other
+
+e2e-agents: | setup
+	@node scripts/e2e-agents.mjs
 
 dist/podbot.cjs: $(inputs) | setup
 	@node scripts/build.mjs

@@ -34,6 +34,7 @@ export default defineConfig(({ mode }) => ({
     globalSetup: ["test/suite/setup.ts", ...(mode === "e2e" ? ["test/e2e/engines/setup.ts"] : [])].map((path) =>
       fileURLToPath(new URL(path, import.meta.url)),
     ),
+    setupFiles: [fileURLToPath(new URL("test/suite/worker-setup.ts", import.meta.url))],
     // A file that guards a security promise says so in its first line: `// @module-tag security`.
     tags: [{ name: "security", description: "guards a security promise: must pass three times alone after a failure" }],
     pool: "forks",

@@ -4,6 +4,15 @@
  */
 export const budgetMinutes = { "make test": 4, ".ci/run": 15 } as const;
 
+/**
+ * Minutes after which `.ci/run` stops a check that hangs, and fails with a list of its processes. A machine that gives CI
+ * only 90 minutes then still shows what happened.
+ */
+export const limitMinutes = 75;
+
+/** Minutes in which a suite may run files again alone. Failures that take longer than that are no single stall. */
+export const aloneMinutes = 20;
+
 /** The loud line, if a command took more than its budget. */
 export function overBudget(command: keyof typeof budgetMinutes, seconds: number): readonly string[] {
   const minutes = budgetMinutes[command];

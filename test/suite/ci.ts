@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { minutesOf, overBudget } from "./budget.ts";
+import { limitMinutes, minutesOf, overBudget } from "./budget.ts";
 import { hangUpWithOutput, onInterrupt } from "./interrupt.ts";
 import { type Leftovers, leftovers, type MachineState, machineState } from "./leftovers.ts";
 import { slowest } from "./report.ts";
@@ -26,7 +26,8 @@ export async function runCI(root: string, secondsBefore: number): Promise<number
   for (const target of targets) {
     const began = performance.now();
     const env = { ...process.env, ...Object.fromEntries([mark.split("=")]), CI: "true" };
-    const { status, isInterrupted } = await supervise(["make", target], { cwd: root, env });
+    const limitMs = limitMinutes * 60_000 - 1_000 * times.reduce((sum, { seconds }) => sum + seconds, 0);
+    const { status, isInterrupted } = await supervise(["make", target], { cwd: root, env, limitMs });
     times.push({ target, seconds: (performance.now() - began) / 1_000 });
     if (status === 0 && !isInterrupted) continue;
     failed = isInterrupted ? `${target} was interrupted` : `${target} failed`;

@@ -33,6 +33,22 @@ export function parentOf(pid: number): number {
   return Number(statOf(pid)[1]);
 }
 
+/** All processes that a process has started, and those that these have. */
+export function descendantsOf(pid: number): readonly number[] {
+  const children = new Map<number, number[]>();
+  for (const each of pids()) children.set(parentOf(each), [...(children.get(parentOf(each)) ?? []), each]);
+  const below = (parent: number): readonly number[] =>
+    (children.get(parent) ?? []).flatMap((child) => [child, ...below(child)]);
+  return below(pid);
+}
+
+/** One line: number, state, the kernel function that it waits in, command line. */
+export function describeProcess(pid: number): string {
+  const [state = "gone"] = statOf(pid);
+  const waitsIn = readIfThere(`/proc/${pid}/wchan`);
+  return `  ${pid} ${state} ${waitsIn === "" ? "-" : waitsIn} ${wordsOf(pid).slice(0, 300)}`;
+}
+
 /** Identifies a process by pid and start time, because the kernel reuses pids. Null if there is none. */
 export function identify(pid: number): string | null {
   const started = statOf(pid)[19];

@@ -44,6 +44,8 @@ export function fileResult(module: TestModule, uncaught: readonly unknown[]): Fi
       }),
     ),
   ];
+  // Vitest reports a file whose worker died as neither passed nor failed.
+  const hasEnded = module.state() === "passed" || module.state() === "skipped";
   return {
     path: module.relativeModuleId,
     seconds: (prepareDuration + collectDuration + setupDuration + environmentSetupDuration + duration) / 1_000,
@@ -51,7 +53,7 @@ export function fileResult(module: TestModule, uncaught: readonly unknown[]): Fi
     skipped: counted("skipped"),
     // Read from the file, because a file that fails while it is imported has no tests.
     isSecurity: readIfThere(module.moduleId).startsWith("// @module-tag security\n"),
-    failures: module.ok() || failures.length > 0 ? failures : [{ test: "the file itself", message: module.state() }],
+    failures: hasEnded || failures.length > 0 ? failures : [{ test: "the file itself", message: "its worker died" }],
   };
 }
 

@@ -18,6 +18,8 @@ export interface Run {
    * the test.
    */
   readonly temporary: string;
+  /** Has a file for each worker of Vitest's, named by its pid, with the path of the test file that it runs. */
+  readonly workers: string;
   /** For every process that is started for it. */
   readonly env: Readonly<Record<string, string>>;
 }
@@ -34,6 +36,7 @@ export function newRun(): Run {
   try {
     setOwner(run, ownMark());
     noteMissing(run.directory);
+    mkdirSync(run.workers);
     mkdirSync(run.temporary);
     // Some tests go on as another user.
     chmodSync(run.temporary, 0o1777);
@@ -132,5 +135,6 @@ function pidNamespace(): string {
 
 function runOf(id: string): Run {
   const directory = prefix + id;
-  return { id, directory, temporary: join(directory, "tmp"), env: { [mark]: id } };
+  const workers = join(directory, "workers");
+  return { id, directory, temporary: join(directory, "tmp"), workers, env: { [mark]: id } };
 }

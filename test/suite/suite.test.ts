@@ -5,11 +5,12 @@ import { constants } from "node:os";
 import { dirname, join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { until } from "../eventually.ts";
-import { readIfThere, wordsOf } from "./read.ts";
+import { pids, readIfThere, wordsOf } from "./read.ts";
 import type { FileResult, SuiteResult } from "./results.ts";
 
 const repository = join(import.meta.dirname, "../..");
 const config = `export default { test: { include: ["*.test.ts"], pool: "forks", tags: [{ name: "security" }],
+  setupFiles: ["${join(import.meta.dirname, "worker-setup.ts")}"],
   coverage: { provider: "v8", include: ["pure.ts"], reporter: [] } } };`;
 const passing = `import { test } from "vitest"; import { pure } from "./pure.ts"; test("is sound", () => { pure(1); pure(0); });`;
 
@@ -77,11 +78,18 @@ test("a file that failed once is run alone after the others, and named at the en
     "hook.test.ts": failingAt("hook", [1], "//", "beforeAll(RUN); test('is sound', () => {});"),
     // A file that cannot be imported has no tests that say what they guard.
     "import.test.ts": failingAt("import", [1], tag, "(RUN)(); test('is sound', () => {});"),
+    // A worker that dies takes its file with it.
+    "dies.test.ts": `import { existsSync, writeFileSync } from "node:fs"; import { test } from "vitest";
+      test("is sound", () => {
+        if (existsSync("died")) return;
+        writeFileSync("died", "");
+        process.kill(process.pid, "SIGKILL");
+      });`,
     // What only a run alone has reached of the pure files counts.
     "passing.test.ts": half,
     "rest.test.ts": `import { pure } from "./pure.ts"; ${failingAt("rest", [1])} test("is the rest", () => { pure(0); });`,
   });
-  const names = ["guard.test.ts", "hook.test.ts", "import.test.ts", "late.test.ts", "rest.test.ts"];
+  const names = ["dies.test.ts", "guard.test.ts", "hook.test.ts", "import.test.ts", "late.test.ts", "rest.test.ts"];
   expect(ended).toMatchObject({ status: 0, result: { passed: true } });
   expect(namesOf(ended.result.passedAlone)).toEqual(names);
   expect(lastLine(ended)).toMatch(/^tests: 2 passed, 0 failed, 0 skipped; passed alone: /);
@@ -117,6 +125,19 @@ test("outside CI a file that failed has failed, and a skipped test is no failure
   expect(ended.status).toBe(1);
   expect(ended.stdout).not.toMatch(/CI does not allow|once more/);
   expect(lastLine(ended)).toBe("tests: 1 passed, 1 failed, 1 skipped");
+});
+
+test("a file that stands still is killed, with what it has started, and the others go on", async () => {
+  const blocked = `import { spawnSync } from "node:child_process"; import { test } from "vitest";
+    test("waits for a program that hangs", () => { spawnSync("sleep", ["301"]); });`;
+  const slow = config.replace("test: {", "test: { testTimeout: 3_000, hookTimeout: 3_000,");
+  const ended = await runProject({ "blocked.test.ts": blocked, "vitest.config.mjs": slow }, {});
+  expect(ended).toMatchObject({ status: 1, result: { passed: false } });
+  expect(lastLine(ended)).toMatch(/^tests: 1 passed, 1 failed, /);
+  expect(ended.stdout).toMatch(/^failed: blocked\.test\.ts: the file itself: its worker died$/m);
+  expect(ended.stdout).toMatch(/^killed after 9 s: blocked\.test\.ts, /m);
+  expect(ended.stdout).toMatch(/^ {2}\d+ S \S+ sleep 301$/m);
+  expect(pids().map(wordsOf)).not.toContain("sleep 301");
 });
 
 /** Starts a process, says which run it belongs to, and never ends. */

@@ -2,6 +2,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
 import type { TestModule, TestSpecification, Vitest } from "vitest/node";
 import { createVitest } from "vitest/node";
+import { aloneMinutes } from "./budget.ts";
 import { type CoverageMap, uncovered } from "./coverage.ts";
 import { endRun, erase, eraseDeadRuns } from "./erase.ts";
 import { type Hold, onInterrupt } from "./interrupt.ts";
@@ -9,6 +10,7 @@ import { closingLines } from "./report.ts";
 import { type FileResult, fileResult, firstLine, type SuiteName, type SuiteResult } from "./results.ts";
 import { enterRun, newRun } from "./run.ts";
 import { cancel, failingLoudly } from "./setup.ts";
+import { Watchdog } from "./watchdog.ts";
 
 export interface SuiteOptions {
   readonly suite: SuiteName;
@@ -34,15 +36,17 @@ export async function runSuite(options: SuiteOptions): Promise<number> {
   enterRun(run);
   const interruption = new AbortController();
   const held = onInterrupt((signal) => interruption.abort(signal));
+  using watchdog = new Watchdog(run);
   try {
-    const { result, problems } = await runVitest(options, interruption.signal, held);
+    const { result, problems } = await runVitest(options, interruption.signal, held, watchdog);
     mkdirSync(dirname(options.resultFile), { recursive: true });
     writeFileSync(options.resultFile, JSON.stringify(result));
     process.stdout.write(`${[...problems, ...closingLines(result)].join("\n")}\n`);
     if (!result.passed) process.exitCode = 1;
   } finally {
-    // Interrupted tests have processes that need no time to end by themselves.
-    await failingLoudly(async () => void (await (interruption.signal.aborted ? erase(run) : endRun(run))))();
+    // Tests that were interrupted or killed leave processes, which is no defect of theirs.
+    const isCutShort = interruption.signal.aborted || watchdog.hasKilled;
+    await failingLoudly(async () => void (await (isCutShort ? erase(run) : endRun(run))))();
     held[Symbol.dispose]();
     if (interruption.signal.aborted) process.kill(process.pid, interruption.signal.reason as NodeJS.Signals);
   }
@@ -55,7 +59,12 @@ interface Judged {
   readonly problems: readonly string[];
 }
 
-async function runVitest(options: SuiteOptions, interruption: AbortSignal, held: Hold): Promise<Judged> {
+async function runVitest(
+  options: SuiteOptions,
+  interruption: AbortSignal,
+  held: Hold,
+  watchdog: Watchdog,
+): Promise<Judged> {
   const began = performance.now();
   const coverage: CoverageMap[] = [];
   const vitest = await createVitest("test", {
@@ -65,7 +74,7 @@ async function runVitest(options: SuiteOptions, interruption: AbortSignal, held:
     ...(options.suite === "e2e" ? { mode: "e2e" } : {}),
     ...(options.seed === null ? {} : { sequence: { shuffle: { files: true }, seed: options.seed } }),
     ...(takesCoverage(options) ? { coverage: { enabled: true } } : {}),
-    reporters: ["default", { onCoverage: (map: unknown) => void coverage.push(map as CoverageMap) }],
+    reporters: ["default", watchdog, { onCoverage: (map: unknown) => void coverage.push(map as CoverageMap) }],
   });
   try {
     held.silenceOthers();
@@ -109,8 +118,13 @@ async function tryAlone(
   interruption: AbortSignal,
 ): Promise<readonly FileResult[]> {
   const passed: FileResult[] = [];
+  const end = performance.now() + aloneMinutes * 60_000;
   for (const { module, result } of failed) {
     if (interruption.aborted) break;
+    if (performance.now() > end) {
+      process.stdout.write(`\nno time is left to run it alone: ${result.path}\n`);
+      continue;
+    }
     const times = result.isSecurity ? timesAlone.security : timesAlone.ordinary;
     process.stdout.write(`\nonce more, alone: ${result.path}${times > 1 ? ` (${times} times)` : ""}\n`);
     if (await passes(vitest, module.toTestSpecification(), times)) passed.push(result);

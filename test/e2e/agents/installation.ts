@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { mkdirSync } from "node:fs";
+import { existsSync, mkdirSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { knownAgent } from "../../../src/agents/table.ts";
 
@@ -10,23 +10,56 @@ const directory = resolve(".make/e2e/agents");
 const agentNames = ["claude", "codex", "opencode", "goose"] as const;
 export type AgentName = (typeof agentNames)[number];
 
+/** How long npm may take. A registry that does not answer must not hold up everything. */
+const timeoutMs = 5 * 60_000;
+
 /**
- * The directory with the programs of these agents, each in the version that Podbot names. They are installed once, and
- * again when a version changes.
+ * Installs these agents, each in the version that Podbot names, once, and again when a version changes. This happens
+ * before the tests, which have no need of a registry then.
  */
-function installAgents(): string {
-  const packages = [...agentNames.flatMap(packagesOf), elder];
-  const key = createHash("sha256").update(packages.join(" ")).digest("hex").slice(0, 16);
-  const place = join(directory, key);
+export function installAgents(): void {
   mkdirSync(directory, { recursive: true });
-  // Several files of the suite may begin at the same time: one installs, the others wait and find it done.
   const script = `test -e "$1" || { rm -rf "$1.part" && npm install $2 --prefix "$1.part" && mv "$1.part" "$1"; }`;
   // Some ask for a later Node than they need: their programs are no scripts.
   const options = "--no-engine-strict --no-save --no-audit --no-fund --loglevel=error";
-  const words = [join(directory, "lock"), "sh", "-c", script, "sh", place, [options, ...packages].join(" ")];
-  const { status, stdout, stderr } = spawnSync("flock", words, { encoding: "utf8" });
-  if (status !== 0) throw new Error(`the agents cannot be installed: ${stdout}${stderr}`);
-  return join(place, "node_modules/.bin");
+  // Two runs of one checkout may begin at the same time: one installs, the other waits and finds it done.
+  const words = [join(directory, "lock"), "sh", "-c", script, "sh", place(), [options, ...packages()].join(" ")];
+  const said: string[] = [];
+  for (let tries = 0; tries < 2; tries++) {
+    const { status, stdout, stderr } = spawnSync(
+      "timeout",
+      ["--kill-after=10", `${timeoutMs / 1_000}`, "flock", ...words],
+      {
+        // Installing one of them starts it, and it creates directories for its settings.
+        env: { ...process.env, ...ownDirectories(join(directory, "settings")) },
+        encoding: "utf8",
+      },
+    );
+    if (status === 0) return;
+    said.push(status === 124 ? `npm did not end within ${timeoutMs / 1_000} s` : `${stdout}${stderr}`);
+  }
+  throw new Error(`the agents cannot be installed:\n${said.join("\n")}`);
+}
+
+function ownDirectories(place: string): Readonly<Record<string, string>> {
+  const names = ["CONFIG", "DATA", "STATE", "CACHE"];
+  return Object.fromEntries(names.map((name) => [`XDG_${name}_HOME`, join(place, name.toLowerCase())]));
+}
+
+function packages(): readonly string[] {
+  return [...agentNames.flatMap(packagesOf), elder];
+}
+
+/** Where they are, by the versions of all. */
+function place(): string {
+  return join(directory, createHash("sha256").update(packages().join(" ")).digest("hex").slice(0, 16));
+}
+
+/** The directory with their programs. */
+function programs(): string {
+  const path = join(place(), "node_modules/.bin");
+  if (!existsSync(path)) throw new Error("the agents are not installed: make e2e-agents");
+  return path;
 }
 
 /** The agent, and what makes it a server for editors. */
@@ -43,7 +76,7 @@ const elder = "@zed-industries/claude-code-acp@0.16.2";
 
 /** The words that start it. */
 export function elderWords(): readonly string[] {
-  return ["node", join(installAgents(), "../@zed-industries/claude-code-acp/dist/index.js")];
+  return ["node", join(programs(), "../@zed-industries/claude-code-acp/dist/index.js")];
 }
 
 /** Shows the agents inside also where they lie in what is private there, as in a checkout below /tmp. */
@@ -51,5 +84,5 @@ export const agentsShown: readonly string[] = ["--ro", directory];
 
 /** PATH with the agents and what they need in front. */
 export function pathWithAgents(): string {
-  return [installAgents(), dirname(process.execPath), "/usr/local/bin", "/usr/bin", "/bin"].join(":");
+  return [programs(), dirname(process.execPath), "/usr/local/bin", "/usr/bin", "/bin"].join(":");
 }

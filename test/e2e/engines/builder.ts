@@ -118,6 +118,8 @@ export class Builder {
       cwd: "/",
       env: { ...base, ...process.env, ...env },
       signal: this.#ending.signal,
+      // As long as the hooks of the tests wait for it. The next caller tries again.
+      timeout: 600_000,
     });
   }
 }

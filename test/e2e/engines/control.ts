@@ -19,6 +19,8 @@ type Answer = { readonly said: string } | { readonly error: string };
  */
 export async function listen(path: string, gid: number, fulfil: (wish: Wish) => Promise<string>): Promise<Server> {
   const server = createServer({ allowHalfOpen: true }, (socket) => {
+    // A worker that was killed does not hear the answer.
+    socket.on("error", () => socket.destroy());
     const answer = (words: Answer) => socket.end(JSON.stringify(words));
     hear(socket)
       .then((wish) => fulfil(JSON.parse(wish) as Wish))
@@ -46,8 +48,8 @@ export function askNow(path: string, wish: Wish): string {
   const script = `const socket = require("net").connect({ path: process.argv[1], allowHalfOpen: true });
     socket.end(process.argv[2]); socket.pipe(process.stdout);`;
   const words = ["-e", script, path, JSON.stringify(wish)];
-  const { stdout, stderr } = spawnSync(process.execPath, words, { encoding: "utf8" });
-  if (stdout === "") throw new Error(stderr);
+  const { stdout, stderr } = spawnSync(process.execPath, words, { encoding: "utf8", timeout: 60_000 });
+  if (stdout === "") throw new Error(stderr || `no answer to ${JSON.stringify(wish)}`);
   return read(stdout);
 }
 

@@ -129,6 +129,8 @@ function open(record: EngineRecord): TestEngine {
         cwd: "/",
         env: { ...base, ...environmentOf(caller), ...env },
         encoding: "utf8",
+        timeout: 240_000,
+        killSignal: "SIGKILL",
         ...(process.getuid?.() === caller.uid ? {} : { uid: caller.uid, gid: caller.gid }),
       });
       if (error) throw error;

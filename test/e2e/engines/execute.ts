@@ -1,8 +1,15 @@
 import { execFile } from "node:child_process";
+import { tmpdir } from "node:os";
 import { promisify } from "node:util";
 
-/** What every program needs, whoever starts it; nothing of the developer's own environment is inherited. */
-export const base = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LANG: "C.UTF-8" };
+/**
+ * What every program needs, whoever starts it; nothing of the developer's own environment is inherited. Without TMPDIR,
+ * a Podman that is killed leaves parts of images in /var/tmp.
+ */
+export const base = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LANG: "C.UTF-8", TMPDIR: tmpdir() };
+
+/** Far more than any of these programs needs. One that hangs must not hold up the run. */
+const timeoutMs = 5 * 60_000;
 
 /** Runs a program to its end; that it fails is an error with what it said. */
 export async function execute(
@@ -12,6 +19,8 @@ export async function execute(
   const [program = "", ...args] = words;
   const { stdout } = await promisify(execFile)(program, args, {
     cwd: "/",
+    timeout: timeoutMs,
+    killSignal: "SIGKILL",
     ...options,
     env: { ...base, ...options.env },
   });
