@@ -29,7 +29,7 @@ soak: build $(if $(soaks-e2e),native-other e2e-agents) ## repeat the tests under
 	@exec node scripts/soak.mjs --suite "$(or $(SUITE),fast)" --seed "$(SEED)" --minutes "$(MINUTES)" --with "$(WITH)" $(FILES)
 
 check: build ## format, lint, types, dead code, package, docs
-	XDG_CACHE_HOME=.make/cache biome ci --error-on-warnings --colors=off
+	XDG_CACHE_HOME=$(CURDIR)/.make/cache biome ci --error-on-warnings --colors=off
 	tsc -p .
 	knip
 	@$(MAKE) package
