@@ -6,8 +6,8 @@ import { createInterface } from "node:readline";
 import { setTimeout as wait } from "node:timers/promises";
 import { planAgent } from "../src/keeper/agent.ts";
 import { agentsShown, pathWithAgents } from "../test/e2e/agents/installation.ts";
-import { type Podman, startPodman } from "./engine.ts";
 import { atMost, type Line, median } from "./measure.ts";
+import { type Podman, startPodman } from "./podman.ts";
 import { makeWorld, type World } from "./start.ts";
 
 const rounds = Number(process.env["BENCH_ROUNDS"] ?? 15);
@@ -20,7 +20,7 @@ export async function agentLines(): Promise<readonly Line[]> {
   mkdirSync(home);
   const world = { ...made, env: { ...made.env, HOME: home, PATH: pathWithAgents() } };
   try {
-    await using podman = await startPodman(world);
+    await using podman = await startPodman(world.env);
     return [await bubblewrapLine(world), await containerLine(world, podman)];
   } finally {
     rmSync(world.directory, { recursive: true, force: true });

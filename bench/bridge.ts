@@ -10,7 +10,7 @@ import { bridge } from "../src/bridge/bridge.ts";
 import { Inspector } from "../src/bridge/inspector.ts";
 import { type BridgePolicy, defaultMaxFrameBytes } from "../src/bridge/policy.ts";
 import { atLeast, atMost, type Line, median } from "./measure.ts";
-import { startContainer } from "./podman.ts";
+import { startIdle, startPodman } from "./podman.ts";
 
 const podbot = fileURLToPath(new URL("../dist/podbot.cjs", import.meta.url));
 const mebibyte = 1 << 20;
@@ -129,14 +129,14 @@ async function memoryGained(): Promise<number> {
 
 /** The same bytes into `cat` and back, in a container by podman alone, and behind a wall by `podbot host`. */
 async function throughputBesidePodman(): Promise<number> {
-  await using container = startContainer();
-  const directory = await mkdtemp(join(tmpdir(), "podbot-bench-host-"));
-  const [exec, ...words] = container.exec(["cat"]) as [string, ...string[]];
+  await using engine = await startPodman(process.env as Record<string, string>);
+  const words = ["exec", "-i", startIdle(engine), "cat"];
+  const directory = await mkdtemp(join(tmpdir(), "host-"));
   const host = ["host", "--quiet", "--agent", "custom", "--agent-mode", "acp", "--network", "none", "--", "cat"];
   const podman: number[] = [];
   const hosted: number[] = [];
   for (let round = 0; round < 9; round += 1) {
-    podman.push(await throughput(spawn("podman", [exec, "-i", ...words], { env: container.env })));
+    podman.push(await throughput(spawn("podman", words, { env: engine.env })));
     hosted.push(await throughput(spawn(process.execPath, [podbot, ...host], { cwd: directory })));
   }
   await rm(directory, { recursive: true });

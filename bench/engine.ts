@@ -1,8 +1,5 @@
-import { spawn, spawnSync } from "node:child_process";
-import { once } from "node:events";
-import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { setTimeout as wait } from "node:timers/promises";
 import { adapterOf } from "../src/agents/adapter.ts";
 import { agents } from "../src/agents/table.ts";
 import type { PartialConfig } from "../src/config/types.ts";
@@ -20,6 +17,7 @@ import { openPool } from "../src/keeper/pool.ts";
 import type { Session } from "../src/keeper/session.ts";
 import { systemPath } from "../src/machine/programs.ts";
 import { atMost, type Line, measure, median, program } from "./measure.ts";
+import { type Podman, startPodman } from "./podman.ts";
 import { makeWorld, type World } from "./start.ts";
 
 const rounds = Number(process.env["BENCH_ROUNDS"] ?? 25);
@@ -32,7 +30,7 @@ export async function engineLines(): Promise<readonly Line[]> {
   mkdirSync(home);
   const world = { ...made, env: { ...made.env, HOME: home } };
   try {
-    await using podman = await startPodman(world);
+    await using podman = await startPodman(world.env);
     return [
       await runLine(world, podman),
       await handOutLine(world, podman),
@@ -42,58 +40,6 @@ export async function engineLines(): Promise<readonly Line[]> {
   } finally {
     rmSync(world.directory, { recursive: true, force: true });
   }
-}
-
-export interface Podman extends AsyncDisposable {
-  readonly socket: string;
-  readonly image: string;
-  readonly env: Readonly<Record<string, string>>;
-}
-
-/** A Podman with data of its own, and an empty image: containers mount the host's programs. */
-export async function startPodman(world: World): Promise<Podman> {
-  const directory = mkdtempSync("/var/tmp/podbot-bench-engine-");
-  const image = "localhost/podbot-bench:latest";
-  const root = join(directory, "root");
-  for (const part of ["usr", "proc", "dev", "sys", "etc", "run", "tmp", "root"]) {
-    mkdirSync(join(root, part), { recursive: true });
-  }
-  for (const part of ["bin", "lib", "lib64", "sbin"]) symlinkSync(`usr/${part}`, join(root, part));
-  const settings = join(directory, "containers.conf");
-  // Small machines have hybrid cgroups, which crun refuses, and low limits, which podman would exceed.
-  writeFileSync(
-    settings,
-    '[containers]\ndefault_ulimits = ["nofile=1024:1024", "nproc=1024:1024"]\n[engine]\nruntime = "runc"\n',
-  );
-  const storage = join(directory, "storage.conf");
-  writeFileSync(
-    storage,
-    `[storage]\ndriver = "overlay"\ngraphroot = "${directory}/data"\nrunroot = "${directory}/run"\n`,
-  );
-  const env = { ...world.env, CONTAINERS_CONF: settings, CONTAINERS_STORAGE_CONF: storage } as Record<string, string>;
-  const archive = join(directory, "root.tar");
-  for (const [file, ...words] of [
-    ["tar", "-C", root, "-cf", archive, "."],
-    ["podman", "import", "--quiet", archive, image],
-  ] as const) {
-    const { status, stderr } = spawnSync(file, words, { env, encoding: "utf8" });
-    if (status !== 0) throw new Error(`${file} ${words[0]}: ${stderr}`);
-  }
-  const socket = join(directory, "podman.sock");
-  const service = spawn("podman", ["system", "service", "--time=0", `unix://${socket}`], { env, stdio: "ignore" });
-  for (let tries = 0; tries < 200 && !existsSync(socket); tries++) await wait(50);
-  return {
-    socket,
-    image,
-    env,
-    async [Symbol.asyncDispose]() {
-      spawnSync("podman", ["rm", "--all", "--force", "--time", "0"], { env });
-      service.kill();
-      await once(service, "exit");
-      spawnSync("umount", ["-R", join(directory, "data/overlay")]);
-      rmSync(directory, { recursive: true, force: true });
-    },
-  };
 }
 
 function plan({ cwd, env }: World, podman: Podman, config: PartialConfig = {}): Promise<PlannedSandbox> {

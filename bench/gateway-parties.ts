@@ -1,6 +1,7 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { build } from "esbuild";
 import type { NetworkPolicy, NetworkRule } from "../src/policy/network.ts";
@@ -37,7 +38,7 @@ export class Parties implements AsyncDisposable {
   }
 
   static async open(): Promise<Parties> {
-    const directory = mkdtempSync("/var/tmp/podbot-bench-gateway-");
+    const directory = mkdtempSync(join(tmpdir(), "gateway-"));
     // Below the project, so that Node finds the packages that are not bundled.
     const stage: Stage = { directory, program: resolve(`.make/gateway-program-${process.pid}.mjs`), children: [] };
     try {

@@ -5,7 +5,7 @@ import { planSandbox } from "../src/keeper/sandbox.ts";
 import type { Session } from "../src/keeper/session.ts";
 import type { Sandbox } from "../src/sandbox/sandbox.ts";
 import { atLeast, atMost, type Line, measure, program } from "./measure.ts";
-import { startContainer } from "./podman.ts";
+import { startIdle, startPodman } from "./podman.ts";
 import { makeWorld, type World } from "./start.ts";
 
 const rounds = Number(process.env["BENCH_ROUNDS"] ?? 40);
@@ -18,7 +18,12 @@ export async function sessionLines(): Promise<readonly Line[]> {
     const session = await start(world);
     try {
       // Podman comes last, because it cleans up in the background.
-      return [idleCost(session), await throughput(session.sandbox), await crowd(world), ...(await execs(session))];
+      return [
+        idleCost(session),
+        await throughput(session.sandbox),
+        await crowd(world),
+        ...(await execs(session, world)),
+      ];
     } finally {
       await session.stop();
     }
@@ -31,10 +36,12 @@ async function start({ cwd, env }: World): Promise<Session> {
   return startSession(await planSandbox({ command: ["true"], cwd, env, session: true }));
 }
 
-async function execs({ sandbox }: Session): Promise<readonly Line[]> {
-  await using container = startContainer();
+async function execs({ sandbox }: Session, world: World): Promise<readonly Line[]> {
+  await using engine = await startPodman(world.env);
+  const options = { env: engine.env };
+  const idle = startIdle(engine);
   const times = await measure(
-    { exec: () => execTrue(sandbox), podman: program("podman", container.exec(["true"]), { env: container.env }) },
+    { exec: () => execTrue(sandbox), podman: program("podman", ["exec", idle, "true"], options) },
     rounds,
   );
   return [
@@ -111,15 +118,17 @@ function idleCost(session: Session): Line {
 async function crowd(world: World): Promise<Line> {
   const count = 100;
   const began = performance.now();
-  const sessions = await Promise.all(Array.from({ length: count }, () => start(world)));
+  const starts = await Promise.allSettled(Array.from({ length: count }, () => start(world)));
+  const sessions = starts.flatMap((outcome) => (outcome.status === "fulfilled" ? [outcome.value] : []));
   try {
-    await Promise.all(sessions.map(({ sandbox }) => execTrue(sandbox)));
+    const answers = await Promise.allSettled(sessions.map(({ sandbox }) => execTrue(sandbox)));
+    const answering = answers.filter(({ status }) => status === "fulfilled").length;
     const seconds = (performance.now() - began) / 1_000;
     return {
       what: `sessions at once, each started and answering (all after ${seconds.toFixed(1)} s)`,
-      figure: `${sessions.length}`,
+      figure: `${answering}`,
       bars: `guard ≥ ${count}`,
-      pass: sessions.length >= count,
+      pass: answering >= count,
     };
   } finally {
     await Promise.all(sessions.map((session) => session.stop()));

@@ -1,5 +1,6 @@
 import { spawn, spawnSync } from "node:child_process";
 import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { planSandbox } from "../src/keeper/sandbox.ts";
 import { thisHost } from "../src/machine/host.ts";
@@ -33,7 +34,7 @@ export interface World {
 
 /** A project under git, in the caller's own environment and home: what a caller would measure. */
 export function makeWorld(): World {
-  const directory = mkdtempSync("/var/tmp/podbot-bench-");
+  const directory = mkdtempSync(join(tmpdir(), "world-"));
   const cwd = join(directory, "project");
   mkdirSync(cwd);
   const env = process.env as Record<string, string>;

@@ -108,9 +108,10 @@ if ((${#apt[@]} > 0)); then
       command -v containerd >/dev/null || daemons+=(containerd.service)
     fi
     [[ " ${apt[*]} " != *" openssh-server "* ]] || daemons+=(ssh.service ssh.socket)
-    if ((${#daemons[@]} > 0)) && [[ ! -e $policy ]]; then
+    # A set-up that was killed may have left its own.
+    if ((${#daemons[@]} > 0)) && { [[ ! -e $policy ]] || grep -q "podbot's set-up" "$policy"; }; then
       trap '"${as[@]}" rm -f "$policy"' EXIT
-      printf '#!/bin/sh\nexit 101\n' | "${as[@]}" install -m 755 /dev/stdin "$policy"
+      printf "#!/bin/sh\n# podbot's set-up\nexit 101\n" | "${as[@]}" install -m 755 /dev/stdin "$policy"
     fi
     said=$({ "${as[@]}" apt-get update -qq && "${as[@]}" "${install[@]}"; } 2>&1) || fail "apt-get failed:" "$said"
     if ((${#daemons[@]} > 0)) && command -v systemctl >/dev/null; then

@@ -27,10 +27,10 @@ export async function runCI(root: string, secondsBefore: number): Promise<number
     const began = performance.now();
     const env = { ...process.env, ...Object.fromEntries([mark.split("=")]), CI: "true" };
     const limitMs = limitMinutes * 60_000 - 1_000 * times.reduce((sum, { seconds }) => sum + seconds, 0);
-    const { status, isInterrupted } = await supervise(["make", target], { cwd: root, env, limitMs });
+    const { status, cutShort } = await supervise(["make", target], { cwd: root, env, limitMs });
     times.push({ target, seconds: (performance.now() - began) / 1_000 });
-    if (status === 0 && !isInterrupted) continue;
-    failed = isInterrupted ? `${target} was interrupted` : `${target} failed`;
+    if (status === 0 && cutShort === null) continue;
+    failed = `${target} ${cutShort === "interrupted" ? "was interrupted" : (cutShort ?? "failed")}`;
     break;
   }
   const { ours, others } = await lookForLeftovers(before, mark);

@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { listIfThere, parentOf, pids, readIfThere, wordsOf } from "./read.ts";
+import { foreignRuns } from "./run.ts";
 
 /** A snapshot of what tests can create on a machine, one line per item. */
 export interface MachineState {
@@ -21,6 +22,9 @@ export interface Leftovers {
  * `mark` is a variable that the processes of the tests have in their environment.
  */
 export function machineState(mark: string): MachineState {
+  // A run of another checkout that is going on cleans up by itself.
+  const going = foreignRuns();
+  const isSettled = (line: string) => !going.some(({ id }) => line.includes(id));
   return {
     certain: [
       ...mountTargets().map((path) => `mount ${path}`),
@@ -36,8 +40,8 @@ export function machineState(mark: string): MachineState {
         .flatMap((directory) => listIfThere(directory))
         .filter((name) => /^[0-9a-f]{64}$/.test(name))
         .map((name) => `container ${name}`),
-    ],
-    shared: [...processes(mark), ...files()],
+    ].filter(isSettled),
+    shared: [...processes(mark, isSettled), ...files().filter(isSettled)],
   };
 }
 
@@ -71,14 +75,15 @@ function cgroups(directory: string, depth: number): readonly string[] {
 }
 
 /** Processes of the tests: their command, working directory or environment names a run, or they have the mark. */
-function processes(mark: string): readonly string[] {
+function processes(mark: string, isSettled: (about: string) => boolean): readonly string[] {
   const callers = ancestors();
   return pids()
     .filter((pid) => !callers.has(pid))
     .flatMap((pid) => {
       const words = wordsOf(pid);
       const about = `${words}\n${linkIfThere(`/proc/${pid}/cwd`)}\n${readIfThere(`/proc/${pid}/environ`)}`;
-      if (!about.includes(mark) && !/\/var\/tmp\/podbot-|PODBOT_TEST_RUN/.test(about)) return [];
+      const isOurs = about.includes(mark) || /\/var\/tmp\/podbot-|PODBOT_TEST_RUN/.test(about);
+      if (!isOurs || !isSettled(about)) return [];
       return [`process ${pid} of podbot's tests: ${words.slice(0, 200)}`];
     });
 }

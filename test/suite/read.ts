@@ -33,10 +33,13 @@ export function parentOf(pid: number): number {
   return Number(statOf(pid)[1]);
 }
 
-/** All processes that a process has started, and those that these have. */
+/** The children of a process, their children, and so on. */
 export function descendantsOf(pid: number): readonly number[] {
   const children = new Map<number, number[]>();
-  for (const each of pids()) children.set(parentOf(each), [...(children.get(parentOf(each)) ?? []), each]);
+  for (const each of pids()) {
+    const parent = parentOf(each);
+    children.set(parent, [...(children.get(parent) ?? []), each]);
+  }
   const below = (parent: number): readonly number[] =>
     (children.get(parent) ?? []).flatMap((child) => [child, ...below(child)]);
   return below(pid);
@@ -53,6 +56,16 @@ export function describeProcess(pid: number): string {
 export function identify(pid: number): string | null {
   const started = statOf(pid)[19];
   return started === undefined ? null : `${pid} ${started}`;
+}
+
+/** Kills a process, unless another has its number meanwhile. */
+export function killIdentified(identity: string): void {
+  const pid = Number(identity.split(" ")[0]);
+  try {
+    if (identify(pid) === identity) process.kill(pid, "SIGKILL");
+  } catch {
+    // It has ended meanwhile.
+  }
 }
 
 /** The fields of /proc/PID/stat behind the program's name, which may itself contain blanks and parentheses. */

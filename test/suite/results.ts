@@ -1,3 +1,4 @@
+import { relative } from "node:path";
 import type { TestModule } from "vitest/node";
 import { readIfThere } from "./read.ts";
 
@@ -28,6 +29,26 @@ export interface Failure {
   readonly message: string;
 }
 
+const itself = "the file itself";
+const lostWorker = { early: "its worker did not start", late: "its worker died" } as const;
+
+export function hasLostWorker({ failures }: FileResult): boolean {
+  const messages: readonly string[] = Object.values(lostWorker);
+  return failures.some(({ test, message }) => test === itself && messages.includes(message));
+}
+
+/** The result of a file of which Vitest knows nothing, because its worker could not start. */
+export function fileThatNeverRan(root: string, moduleId: string): FileResult {
+  return {
+    path: relative(root, moduleId),
+    seconds: 0,
+    passed: 0,
+    skipped: 0,
+    isSecurity: isSecurity(moduleId),
+    failures: [{ test: itself, message: lostWorker.early }],
+  };
+}
+
 /** The result of one file, including the errors that nothing caught while it ran. */
 export function fileResult(module: TestModule, uncaught: readonly unknown[]): FileResult {
   const tests = [...module.children.allTests()];
@@ -39,7 +60,7 @@ export function fileResult(module: TestModule, uncaught: readonly unknown[]): Fi
       .map((test) => ({ test: test.fullName, message: firstLine(test.result().errors?.[0]) })),
     ...[...module.errors(), ...suiteErrors(module), ...uncaught.filter((error) => isOf(module, error))].map(
       (error) => ({
-        test: "the file itself",
+        test: itself,
         message: firstLine(error),
       }),
     ),
@@ -51,10 +72,14 @@ export function fileResult(module: TestModule, uncaught: readonly unknown[]): Fi
     seconds: (prepareDuration + collectDuration + setupDuration + environmentSetupDuration + duration) / 1_000,
     passed: counted("passed"),
     skipped: counted("skipped"),
-    // Read from the file, because a file that fails while it is imported has no tests.
-    isSecurity: readIfThere(module.moduleId).startsWith("// @module-tag security\n"),
-    failures: hasEnded || failures.length > 0 ? failures : [{ test: "the file itself", message: "its worker died" }],
+    isSecurity: isSecurity(module.moduleId),
+    failures: hasEnded || failures.length > 0 ? failures : [{ test: itself, message: lostWorker.late }],
   };
+}
+
+/** Read from the file, because a file that fails while it is imported has no tests. */
+function isSecurity(moduleId: string): boolean {
+  return readIfThere(moduleId).startsWith("// @module-tag security\n");
 }
 
 function suiteErrors(module: TestModule): readonly unknown[] {

@@ -6,7 +6,7 @@ import { noteMissing } from "./shared-directories.ts";
 
 const prefix = "/var/tmp/podbot-run-";
 
-/** Marks the processes of a run. Tests that replace the environment set a HOME inside the run's directory instead. */
+/** A process belongs to a run if its environment has this variable with the run's id, or any path in the run's directory. */
 const mark = "PODBOT_TEST_RUN";
 
 /** One run of the tests. Everything that it creates lies in one directory, or bears the run's id in its name. */
@@ -79,7 +79,17 @@ export function deadRuns(): readonly Run[] {
 
 /** Runs of this user that are going on, other than this one. */
 export function otherRuns({ id }: Run): readonly Run[] {
-  return ownRuns().filter((run) => run.id !== id && isAlive(ownerOf(run) ?? ""));
+  return ownRuns().filter((run) => run.id !== id && isGoingOn(run));
+}
+
+/** Runs of any user that are going on, and to which this process does not belong. */
+export function foreignRuns(): readonly Run[] {
+  return runs().filter((run) => run.id !== process.env[mark] && isGoingOn(run));
+}
+
+function isGoingOn(run: Run): boolean {
+  const owner = ownerOf(run);
+  return owner !== null && isAlive(owner);
 }
 
 /** The ordinary user of a run of the slow suite. */

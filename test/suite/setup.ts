@@ -1,9 +1,9 @@
 import type { TestProject, Vitest } from "vitest/node";
 import { endRun, eraseDeadRuns } from "./erase.ts";
 import { onInterrupt } from "./interrupt.ts";
-import { parentOf, pids, wordsOf } from "./read.ts";
+import { identify, killIdentified } from "./read.ts";
 import { currentRun, enterRun, newRun } from "./run.ts";
-import { isWorker } from "./traces.ts";
+import { ownWorkers } from "./traces.ts";
 
 /** Tells the tests which run is theirs. Where Vitest was started without `scripts/suite.mjs`, it is made and removed here. */
 export async function setup(project: TestProject): Promise<(() => Promise<void>) | undefined> {
@@ -45,6 +45,11 @@ export function failingLoudly(teardown: () => Promise<void>): () => Promise<void
 
 /** Ends the current tests. Kills the workers, because a running test would start more processes. */
 export function cancel(vitest: Vitest): void {
-  void vitest.cancelCurrentRun("keyboard-input");
-  for (const pid of pids()) if (parentOf(pid) === process.pid && isWorker(wordsOf(pid))) process.kill(pid, "SIGKILL");
+  // It rejects if the global set-up fails, which `vitest.start` reports as well.
+  vitest.cancelCurrentRun("keyboard-input").catch(() => {});
+  killWorkers();
+}
+
+export function killWorkers(): void {
+  for (const worker of ownWorkers().map(identify)) if (worker !== null) killIdentified(worker);
 }

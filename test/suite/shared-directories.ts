@@ -1,4 +1,14 @@
-import { appendFileSync, existsSync, readdirSync, rmdirSync, writeFileSync } from "node:fs";
+import {
+  closeSync,
+  constants,
+  existsSync,
+  openSync,
+  readdirSync,
+  renameSync,
+  rmdirSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
 import { homedir, userInfo } from "node:os";
 import { join } from "node:path";
 import { listIfThere, readIfThere } from "./read.ts";
@@ -11,12 +21,34 @@ export function noteMissing(directory: string): void {
   writeFileSync(join(directory, noteName), `${missing.join("\n")}\n`);
 }
 
-/** Removes those directories again, as far as they hold no files and no processes. The last of several runs does it. */
+/**
+ * Removes the noted directories if they hold no files and no processes. While other runs go on, one of them takes over
+ * the list.
+ */
 export function removeNoted(directory: string, others: readonly string[]): void {
-  const noted = readIfThere(join(directory, noteName));
-  const [heir] = others;
-  if (heir !== undefined) appendFileSync(join(heir, noteName), noted);
-  else for (const path of noted.split("\n").filter((line) => line.startsWith("/"))) removeEmptyTree(path);
+  const closed = join(directory, `${noteName}.closed`);
+  try {
+    // From here on no other run can hand over its list to this one.
+    renameSync(join(directory, noteName), closed);
+  } catch {
+    // A removal that failed half-way has closed it before.
+  }
+  const noted = readIfThere(closed);
+  if (others.some((heir) => handOver(noted, heir))) return;
+  for (const path of noted.split("\n").filter((line) => line.startsWith("/"))) removeEmptyTree(path);
+}
+
+/** Fails if that run has just ended. */
+function handOver(noted: string, heir: string): boolean {
+  try {
+    // Without O_CREAT, because a run that ends renames its list first.
+    const file = openSync(join(heir, noteName), constants.O_WRONLY | constants.O_APPEND);
+    writeSync(file, noted);
+    closeSync(file);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /**

@@ -120,6 +120,22 @@ test("what fails again, is not reached, is skipped or is not caught fails the ru
   ]);
 });
 
+/** What a worker loads before it reports its file. The worker dies there, or only the first one does. */
+const dyingRunner = (condition: string) => `import { existsSync, writeFileSync } from "node:fs";
+  export { VitestTestRunner as default } from "vitest/runners";
+  if (${condition}) { writeFileSync("died", ""); process.kill(process.pid, "SIGKILL"); }`;
+
+test("a file whose worker does not start has failed, and may pass alone", async () => {
+  const withRunner = config.replace("test: {", 'test: { runner: "./runner.ts",');
+  const files = { "vitest.config.mjs": withRunner, "half.test.ts": half };
+  const once = await runProject({ ...files, "runner.ts": dyingRunner(`!existsSync("died")`) });
+  expect(once).toMatchObject({ status: 0, result: { passed: true } });
+  expect(once.stdout).toMatch(/^passed alone: (half|passing)\.test\.ts: the file itself: its worker did not start$/m);
+  const never = await runProject({ ...files, "runner.ts": dyingRunner("true") });
+  expect(never).toMatchObject({ status: 1, result: { passed: false, passedAlone: [] } });
+  expect(lastLine(never)).toBe("tests: 0 passed, 2 failed, 0 skipped");
+});
+
 test("outside CI a file that failed has failed, and a skipped test is no failure", async () => {
   const ended = await runProject({ "late.test.ts": failingAt("late", [1]), "skips.test.ts": skipping }, {});
   expect(ended.status).toBe(1);
@@ -128,16 +144,17 @@ test("outside CI a file that failed has failed, and a skipped test is no failure
 });
 
 test("a file that stands still is killed, with what it has started, and the others go on", async () => {
+  const hanging = `sleep 301.${process.pid}`;
   const blocked = `import { spawnSync } from "node:child_process"; import { test } from "vitest";
-    test("waits for a program that hangs", () => { spawnSync("sleep", ["301"]); });`;
+    test("waits for a program that hangs", () => { spawnSync("sh", ["-c", "exec ${hanging}"]); });`;
   const slow = config.replace("test: {", "test: { testTimeout: 3_000, hookTimeout: 3_000,");
   const ended = await runProject({ "blocked.test.ts": blocked, "vitest.config.mjs": slow }, {});
   expect(ended).toMatchObject({ status: 1, result: { passed: false } });
   expect(lastLine(ended)).toMatch(/^tests: 1 passed, 1 failed, /);
   expect(ended.stdout).toMatch(/^failed: blocked\.test\.ts: the file itself: its worker died$/m);
   expect(ended.stdout).toMatch(/^killed after 9 s: blocked\.test\.ts, /m);
-  expect(ended.stdout).toMatch(/^ {2}\d+ S \S+ sleep 301$/m);
-  expect(pids().map(wordsOf)).not.toContain("sleep 301");
+  expect(ended.stdout).toMatch(new RegExp(`^ {2}\\d+ S \\S+ ${hanging}$`, "m"));
+  expect(pids().map(wordsOf)).not.toContain(hanging);
 });
 
 /** Starts a process, says which run it belongs to, and never ends. */

@@ -7,9 +7,17 @@ import { type CoverageMap, uncovered } from "./coverage.ts";
 import { endRun, erase, eraseDeadRuns } from "./erase.ts";
 import { type Hold, onInterrupt } from "./interrupt.ts";
 import { closingLines } from "./report.ts";
-import { type FileResult, fileResult, firstLine, type SuiteName, type SuiteResult } from "./results.ts";
+import {
+  type FileResult,
+  fileResult,
+  fileThatNeverRan,
+  firstLine,
+  hasLostWorker,
+  type SuiteName,
+  type SuiteResult,
+} from "./results.ts";
 import { enterRun, newRun } from "./run.ts";
-import { cancel, failingLoudly } from "./setup.ts";
+import { cancel, failingLoudly, killWorkers } from "./setup.ts";
 import { Watchdog } from "./watchdog.ts";
 
 export interface SuiteOptions {
@@ -39,10 +47,10 @@ export async function runSuite(options: SuiteOptions): Promise<number> {
   using watchdog = new Watchdog(run);
   try {
     const { result, problems } = await runVitest(options, interruption.signal, held, watchdog);
+    if (!result.passed) process.exitCode = 1;
+    process.stdout.write(`${[...problems, ...closingLines(result)].join("\n")}\n`);
     mkdirSync(dirname(options.resultFile), { recursive: true });
     writeFileSync(options.resultFile, JSON.stringify(result));
-    process.stdout.write(`${[...problems, ...closingLines(result)].join("\n")}\n`);
-    if (!result.passed) process.exitCode = 1;
   } finally {
     // Tests that were interrupted or killed leave processes, which is no defect of theirs.
     const isCutShort = interruption.signal.aborted || watchdog.hasKilled;
@@ -74,21 +82,34 @@ async function runVitest(
     ...(options.suite === "e2e" ? { mode: "e2e" } : {}),
     ...(options.seed === null ? {} : { sequence: { shuffle: { files: true }, seed: options.seed } }),
     ...(takesCoverage(options) ? { coverage: { enabled: true } } : {}),
-    reporters: ["default", watchdog, { onCoverage: (map: unknown) => void coverage.push(map as CoverageMap) }],
+    reporters: [
+      "default",
+      watchdog,
+      {
+        onCoverage: (map: unknown) => void coverage.push(map as CoverageMap),
+        // Vitest forgets a cancellation that comes while it starts.
+        onTestModuleQueued: () => void (interruption.aborted && cancel(vitest)),
+      },
+    ],
   });
   try {
     held.silenceOthers();
     interruption.addEventListener("abort", () => cancel(vitest));
     interruption.throwIfAborted();
     const { testModules, unhandledErrors } = await vitest.start([...options.only]);
-    const all = testModules.map((module) => ({ module, result: fileResult(module, unhandledErrors) }));
+    const all = [
+      ...testModules.map((module) => ({
+        file: module.toTestSpecification(),
+        result: fileResult(module, unhandledErrors),
+      })),
+      ...neverRan(vitest, testModules).map((file) => ({ file, result: fileThatNeverRan(options.root, file.moduleId) })),
+    ];
     const failed = all.filter((each) => each.result.failures.length > 0);
     const passedAlone = options.isCI ? await tryAlone(vitest, failed, interruption) : [];
     const files = all.map((each) => each.result);
     const problems = [
       ...(interruption.aborted ? ["the run was interrupted"] : []),
-      // A worker that dies takes its file with it, which has failed by that.
-      ...strayErrors(unhandledErrors).filter((error) => failed.length === 0 || !error.includes("[vitest-pool]:")),
+      ...strayErrors(unhandledErrors, failed.filter(({ result }) => hasLostWorker(result)).length),
       ...(options.isCI ? skips(files.filter((file) => !passedAlone.includes(file))) : []),
       ...(takesCoverage(options) ? uncovered(coverage, options.root) : []),
     ];
@@ -99,7 +120,16 @@ async function runVitest(
     // Vitest sets the exit code for tests that failed among the others. From here on it is for failed teardowns.
     process.exitCode = 0;
     await vitest.close();
+    // Vitest gives up on a worker that does not answer, but leaves it running.
+    killWorkers();
   }
+}
+
+/** The files of this run whose worker did not come as far as to report them. */
+function neverRan(vitest: Vitest, testModules: readonly TestModule[]): readonly TestSpecification[] {
+  const known = new Set(testModules.map(({ moduleId }) => moduleId));
+  const unknown = vitest.state.getPaths().filter((path) => !known.has(path));
+  return unknown.flatMap((path) => vitest.getModuleSpecifications(path));
 }
 
 /** Only the whole fast suite covers the pure rooms fully, so a narrower run measures no coverage. */
@@ -108,7 +138,7 @@ function takesCoverage({ suite, only }: SuiteOptions): boolean {
 }
 
 interface Tried {
-  readonly module: TestModule;
+  readonly file: TestSpecification;
   readonly result: FileResult;
 }
 
@@ -119,7 +149,7 @@ async function tryAlone(
 ): Promise<readonly FileResult[]> {
   const passed: FileResult[] = [];
   const end = performance.now() + aloneMinutes * 60_000;
-  for (const { module, result } of failed) {
+  for (const { file, result } of failed) {
     if (interruption.aborted) break;
     if (performance.now() > end) {
       process.stdout.write(`\nno time is left to run it alone: ${result.path}\n`);
@@ -127,7 +157,7 @@ async function tryAlone(
     }
     const times = result.isSecurity ? timesAlone.security : timesAlone.ordinary;
     process.stdout.write(`\nonce more, alone: ${result.path}${times > 1 ? ` (${times} times)` : ""}\n`);
-    if (await passes(vitest, module.toTestSpecification(), times)) passed.push(result);
+    if (await passes(vitest, file, times)) passed.push(result);
   }
   return passed;
 }
@@ -149,9 +179,14 @@ function skips(files: readonly FileResult[]): readonly string[] {
   return files.some((file) => file.skipped > 0) ? ["tests were skipped, which CI does not allow"] : [];
 }
 
-/** Errors that nothing caught and that belong to no file. */
-function strayErrors(errors: readonly unknown[]): readonly string[] {
-  return errors
+/**
+ * Errors that nothing caught and that belong to no file. Vitest reports the loss of a worker as one of them, without its
+ * file; the file has failed already, and may have passed alone since.
+ */
+function strayErrors(errors: readonly unknown[], lostWorkers: number): readonly string[] {
+  const stray = errors
     .filter((error) => (error as { readonly VITEST_TEST_PATH?: string }).VITEST_TEST_PATH === undefined)
     .map((error) => `an error that nothing caught: ${firstLine(error)}`);
+  const isOfPool = (error: string) => error.includes("[vitest-pool]:");
+  return [...stray.filter((error) => !isOfPool(error)), ...stray.filter(isOfPool).slice(lostWorkers)];
 }

@@ -48,9 +48,18 @@ function confinedTo(run: Run): ReadonlySet<number> {
   return new Set(lists.flatMap((list) => list.split("\n").map(Number)));
 }
 
-/** Whether a command line is that of a worker of Vitest's. */
-export function isWorker(words: string): boolean {
+/** The workers of the Vitest in this process. */
+export function ownWorkers(): readonly number[] {
+  return pids().filter((pid) => parentOf(pid) === process.pid && isWorker(wordsOf(pid)));
+}
+
+function isWorker(words: string): boolean {
   return words.includes("vitest/dist/workers/");
+}
+
+/** Runs a command in a session of its own, so that a second Ctrl-C does not stop the cleaning half-way. */
+function undisturbed(...words: readonly string[]): void {
+  spawnSync("setsid", ["--wait", ...words]);
 }
 
 function hasEnvironmentOf(run: Run, pid: number): boolean {
@@ -98,14 +107,14 @@ function mountsOf(run: Run): readonly string[] {
 }
 
 function unmount(run: Run, path: string): readonly string[] {
-  spawnSync("umount", ["--lazy", path]);
+  undisturbed("umount", "--lazy", path);
   return mountsOf(run).includes(path) ? [`mount ${path}`] : [];
 }
 
 function removeAccount(name: string): readonly string[] {
   const isIn = (file: string) => readIfThere(file).includes(`\n${name}:`);
-  if (isIn("/etc/passwd")) spawnSync("userdel", ["--force", name]);
-  if (isIn("/etc/group")) spawnSync("groupdel", [name]);
+  if (isIn("/etc/passwd")) undisturbed("userdel", "--force", name);
+  if (isIn("/etc/group")) undisturbed("groupdel", name);
   return ["/etc/passwd", "/etc/group"].filter(isIn).map((file) => `${name} in ${file}`);
 }
 
@@ -137,7 +146,7 @@ function removeCgroup(path: string): readonly string[] {
   for (const entry of readdirSync(path, { withFileTypes: true }))
     if (entry.isDirectory()) removeCgroup(join(path, entry.name));
   // The kernel may keep a cgroup busy for a moment after its last process ended.
-  spawnSync("sh", ["-c", 'for _ in $(seq 20); do rmdir "$1" && exit; sleep 0.05; done', "sh", path]);
+  undisturbed("sh", "-c", 'for _ in $(seq 20); do rmdir "$1" && exit; sleep 0.05; done', "sh", path);
   return existsSync(path) ? [`cgroup ${path}`] : [];
 }
 

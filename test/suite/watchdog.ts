@@ -1,29 +1,32 @@
-import { join } from "node:path";
-import type { Reporter, TestCase, TestModule, Vitest } from "vitest/node";
-import { descendantsOf, describeProcess, listIfThere, parentOf, readIfThere, wordsOf } from "./read.ts";
+import { join, relative } from "node:path";
+import type { Reporter, TestCase, Vitest } from "vitest/node";
+import { descendantsOf, describeProcess, identify, killIdentified, readIfThere } from "./read.ts";
 import type { Run } from "./run.ts";
-import { isWorker } from "./traces.ts";
+import { ownWorkers } from "./traces.ts";
 
-/** How many times the timeout of a single test a whole file may take. The slowest file needs a third of one. */
+/** A file may take this many times the timeout of a single test. The slowest file needs a third of one timeout. */
 const timeouts = 3;
 
 /**
- * Kills a file that takes far too long, so that it fails alone and the others go on. Vitest's own timeouts do not do
- * that: they are timers in the worker, which never fire while a synchronous call blocks it, and each test has its own.
+ * Kills the worker of a file that hangs, so that this file alone fails and the others go on. Vitest's own timeouts are
+ * timers in the worker: they never fire while a synchronous call blocks it, and each covers a single test.
  */
 export class Watchdog implements Reporter, Disposable {
   readonly #run: Run;
-  readonly #running = new Map<string, RunningFile>();
+  /** By pid and start time. Each file has a worker of its own. */
+  readonly #due = new Map<string, number>();
+  /** The test that a file has started last. */
+  readonly #lastTest = new Map<string, string>();
   readonly #timer: NodeJS.Timeout;
   #limitMs = Number.POSITIVE_INFINITY;
   #hasKilled = false;
 
   constructor(run: Run) {
     this.#run = run;
-    this.#timer = setInterval(() => this.#look(), 1_000);
+    this.#timer = setInterval(() => this.#look(), 5_000);
   }
 
-  /** Whether it has killed a file, which then could not clean up after itself. */
+  /** Whether it has killed a worker, whose tests then could not clean up. */
   get hasKilled(): boolean {
     return this.#hasKilled;
   }
@@ -36,52 +39,33 @@ export class Watchdog implements Reporter, Disposable {
     this.#limitMs = timeouts * Math.max(config.testTimeout, config.hookTimeout);
   }
 
-  onTestModuleQueued({ moduleId, relativeModuleId: path }: TestModule): void {
-    this.#running.set(moduleId, { path, due: performance.now() + this.#limitMs, at: "before its first test" });
-  }
-
   onTestCaseReady({ module: { moduleId }, fullName }: TestCase): void {
-    const known = this.#running.get(moduleId);
-    if (known !== undefined) this.#running.set(moduleId, { ...known, at: `in "${fullName}"` });
-  }
-
-  onTestModuleEnd({ moduleId }: TestModule): void {
-    this.#running.delete(moduleId);
+    this.#lastTest.set(moduleId, fullName);
   }
 
   #look(): void {
-    for (const [moduleId, { path, due, at }] of this.#running) {
-      if (performance.now() < due) continue;
-      this.#running.delete(moduleId);
-      this.#hasKilled = true;
-      const tree = workersOf(this.#run, moduleId).flatMap((worker) => [worker, ...descendantsOf(worker)]);
-      const lines = [`killed after ${this.#limitMs / 1_000} s: ${path}, ${at}`, ...tree.map(describeProcess)];
-      process.stdout.write(`\n${lines.join("\n")}\n`);
-      for (const pid of tree) kill(pid);
+    const now = performance.now();
+    for (const pid of ownWorkers()) {
+      const worker = identify(pid);
+      if (worker === null) continue;
+      const due = this.#due.get(worker) ?? now + this.#limitMs;
+      this.#due.set(worker, due);
+      if (now >= due) this.#kill(pid);
     }
   }
-}
 
-interface RunningFile {
-  readonly path: string;
-  /** When its time is up, in milliseconds of `performance.now()`. */
-  readonly due: number;
-  /** How far it came, as far as its worker could say. */
-  readonly at: string;
-}
-
-/** The workers of this process that run a file now. */
-function workersOf({ workers }: Run, moduleId: string): readonly number[] {
-  return listIfThere(workers)
-    .filter((name) => readIfThere(join(workers, name)) === moduleId)
-    .map(Number)
-    .filter((pid) => parentOf(pid) === process.pid && isWorker(wordsOf(pid)));
-}
-
-function kill(pid: number): void {
-  try {
-    process.kill(pid, "SIGKILL");
-  } catch {
-    // It has ended meanwhile.
+  #kill(worker: number): void {
+    this.#hasKilled = true;
+    const moduleId = readIfThere(join(this.#run.workers, `${worker}`));
+    const test = this.#lastTest.get(moduleId);
+    const tree = [worker, ...descendantsOf(worker)];
+    const identities = tree.map(identify);
+    const place = test === undefined ? "before its first test" : `in "${test}"`;
+    const lines = [
+      `killed after ${this.#limitMs / 1_000} s: ${relative(process.cwd(), moduleId)}, ${place}`,
+      ...tree.map(describeProcess),
+    ];
+    process.stdout.write(`\n${lines.join("\n")}\n`);
+    for (const identity of identities) if (identity !== null) killIdentified(identity);
   }
 }

@@ -17,7 +17,7 @@ import { program, World } from "../../world.ts";
 import { EngineWorld } from "../engine-box.ts";
 import { agentImage, type TestEngine } from "../engines/engine.ts";
 import { cast, castOn, claude, codex, type Part } from "./cast.ts";
-import { agentsShown, elderWords, pathWithAgents } from "./installation.ts";
+import { agentsShown, oldAdapterWords, pathWithAgents } from "./installation.ts";
 import { farHost, type Loopback, openLoopback } from "./loopback.ts";
 import { serveIn } from "./private-engine.ts";
 import { envFlags } from "./turn.ts";
@@ -46,18 +46,18 @@ const role = (part: Part, delegated: Role["delegated"] = null): Role => ({
 
 const quiet = knownAgent("claude")?.quiet.environment;
 
-const elder: Role = {
+const oldAdapter: Role = {
   title: "claude-code-acp, a custom agent",
   part: claude,
   // Of a custom agent nothing is known: neither its place for notes nor what keeps it quiet.
   flags: ["--agent", "custom", ...agentsShown, ...envFlags({ CLAUDE_CONFIG_DIR: "/tmp/claude", ...quiet })],
-  words: elderWords,
+  words: oldAdapterWords,
   call: claude.call,
   delegated: (command) => `TOOL mcp__acp__Bash ${JSON.stringify({ command, description: "as told", timeout: 60_000 })}`,
 };
 
 function rolesOf(parts: readonly Part[]): readonly Role[] {
-  return [...parts.map((part) => role(part, part.name === "goose" ? part.call : null)), elder];
+  return [...parts.map((part) => role(part, part.name === "goose" ? part.call : null)), oldAdapter];
 }
 
 /** Real agents that real clients speak with, in a network where there is nothing but their model. */

@@ -20,21 +20,28 @@ const timeoutMs = 5 * 60_000;
 export function installAgents(): void {
   mkdirSync(directory, { recursive: true });
   const script = `test -e "$1" || { rm -rf "$1.part" && npm install $2 --prefix "$1.part" && mv "$1.part" "$1"; }`;
-  // Some ask for a later Node than they need: their programs are no scripts.
+  // Some ask for a later Node than this one. Their programs are native, so npm's check does not matter.
   const options = "--no-engine-strict --no-save --no-audit --no-fund --loglevel=error";
   // Two runs of one checkout may begin at the same time: one installs, the other waits and finds it done.
-  const words = [join(directory, "lock"), "sh", "-c", script, "sh", place(), [options, ...packages()].join(" ")];
+  const lock = [
+    "flock",
+    join(directory, "lock"),
+    "sh",
+    "-c",
+    script,
+    "sh",
+    place(),
+    [options, ...packages()].join(" "),
+  ];
+  // npm ends with this process, which an interrupt of the terminal ends at once.
+  const bounded = ["--pdeathsig", "TERM", "timeout", "--kill-after=10", `${timeoutMs / 1_000}`, ...lock];
   const said: string[] = [];
   for (let tries = 0; tries < 2; tries++) {
-    const { status, stdout, stderr } = spawnSync(
-      "timeout",
-      ["--kill-after=10", `${timeoutMs / 1_000}`, "flock", ...words],
-      {
-        // Installing one of them starts it, and it creates directories for its settings.
-        env: { ...process.env, ...ownDirectories(join(directory, "settings")) },
-        encoding: "utf8",
-      },
-    );
+    const { status, stdout, stderr } = spawnSync("setpriv", bounded, {
+      // Installing one of them starts it, and it creates directories for its settings.
+      env: { ...process.env, ...ownDirectories(join(directory, "settings")) },
+      encoding: "utf8",
+    });
     if (status === 0) return;
     said.push(status === 124 ? `npm did not end within ${timeoutMs / 1_000} s` : `${stdout}${stderr}`);
   }
@@ -47,7 +54,7 @@ function ownDirectories(place: string): Readonly<Record<string, string>> {
 }
 
 function packages(): readonly string[] {
-  return [...agentNames.flatMap(packagesOf), elder];
+  return [...agentNames.flatMap(packagesOf), oldAdapter];
 }
 
 /** Where they are, by the versions of all. */
@@ -71,11 +78,11 @@ function packagesOf(name: AgentName): readonly string[] {
   );
 }
 
-/** An adapter that Podbot has another for. It uses all that a client offers. */
-const elder = "@zed-industries/claude-code-acp@0.16.2";
+/** The old ACP adapter of Claude Code. Podbot uses another one; this one uses everything that a client offers. */
+const oldAdapter = "@zed-industries/claude-code-acp@0.16.2";
 
 /** The words that start it. */
-export function elderWords(): readonly string[] {
+export function oldAdapterWords(): readonly string[] {
   return ["node", join(programs(), "../@zed-industries/claude-code-acp/dist/index.js")];
 }
 

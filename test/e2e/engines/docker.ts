@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { accountOf } from "../../suite/run.ts";
 import { execute } from "./execute.ts";
 import { Service, type ServiceOptions } from "./service.ts";
-import { type Ground, imageOf, type Started, type Starter } from "./started.ts";
+import { type EngineContext, imageOf, type Started, type Starter } from "./started.ts";
 
 /** The command line of the package that has the daemon; an earlier `docker` in PATH may be anything. */
 const program = "/usr/bin/docker";
@@ -13,8 +13,8 @@ const program = "/usr/bin/docker";
 export const docker: Starter = {
   names: ["docker", "docker-group"],
   prefix: "docker",
-  async start(ground: Ground): Promise<Started> {
-    const { run, place, archive, root, user } = ground;
+  async start(context: EngineContext): Promise<Started> {
+    const { run, place, archive, root, user } = context;
     const directory = join(run.directory, place);
     mkdirSync(directory);
     const socket = join(directory, "socket");
@@ -22,7 +22,7 @@ export const docker: Starter = {
     const containerd = new Service(run, configureContainerd(place, join(directory, "containerd")));
     const service = new Service(run, {
       name: place,
-      words: await daemonWords(ground, directory, socket),
+      words: await daemonWords(context, directory, socket),
       socket,
       pidfile: pidfileIn(directory),
     });
@@ -65,7 +65,7 @@ export const docker: Starter = {
 
 const pidfileIn = (directory: string) => join(directory, "pid");
 
-async function daemonWords({ run, place, user }: Ground, directory: string, socket: string): Promise<string[]> {
+async function daemonWords({ run, place, user }: EngineContext, directory: string, socket: string): Promise<string[]> {
   const settings = join(directory, "daemon.json");
   // Docker 20.10 writes a key to /etc/docker unless this setting names another path. Later versions write none.
   const isOld = (await execute(["dockerd", "--version"])).includes("version 20.10");

@@ -5,34 +5,34 @@ import type { Run } from "../../suite/run.ts";
 import { execute } from "./execute.ts";
 import type { EngineName } from "./record.ts";
 import { Service } from "./service.ts";
-import { type Ground, imageOf, type Started, type Starter } from "./started.ts";
+import { type EngineContext, imageOf, type Started, type Starter } from "./started.ts";
 
 /** Podman of root. */
 export const podman: Starter = {
   names: ["podman"],
   prefix: "podman",
-  start: (ground) => startRootful(ground, "podman", "runc"),
+  start: (context) => startRootful(context, "podman", "runc"),
 };
 
 /** Podman of root with gVisor: a service of its own, since Podman 4 does not let a client choose the runtime. */
 export const gvisorPodman: Starter = {
   names: ["podman-gvisor"],
   prefix: "gvisor",
-  start: (ground) => startRootful(ground, "podman-gvisor", "runsc"),
+  start: (context) => startRootful(context, "podman-gvisor", "runsc"),
 };
 
 /** The same, but gVisor leaves the network to the kernel. It starts only when a test requests it. */
 export const gvisorHostPodman: Starter = {
   names: ["podman-gvisor-host"],
   prefix: "gvisorhost",
-  start: (ground) => startRootful(ground, "podman-gvisor-host", "runsc-host"),
+  start: (context) => startRootful(context, "podman-gvisor-host", "runsc-host"),
 };
 
 /** Podman of an ordinary user. */
 export const rootlessPodman: Starter = {
   names: ["podman-rootless"],
   prefix: "user",
-  async start({ run, place, archive, user }: Ground): Promise<Started> {
+  async start({ run, place, archive, user }: EngineContext): Promise<Started> {
     const directory = join(run.directory, place);
     // Podman fails without a message, and only when a container ends, if its runroot has more than 50 characters.
     const runtimeDirectory = join(directory, "xdg");
@@ -63,7 +63,7 @@ export function endPause(directory: string): void {
 }
 
 async function startRootful(
-  { run, place, archive, root }: Ground,
+  { run, place, archive, root }: EngineContext,
   name: EngineName,
   runtime: "runc" | "runsc" | "runsc-host",
 ): Promise<Started> {

@@ -3,7 +3,7 @@ import { basename, join } from "node:path";
 import type { TestProject } from "vitest/node";
 import { failingLoudly } from "../../suite/setup.ts";
 import { Builder } from "./builder.ts";
-import { listen, type Wish } from "./control.ts";
+import { type ControlRequest, listen } from "./control.ts";
 import { docker } from "./docker.ts";
 import { execute } from "./execute.ts";
 import { gvisorHostPodman, gvisorPodman, podman, rootlessPodman } from "./podman.ts";
@@ -47,25 +47,25 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
       return it.engines.map((engine) => ({ ...engine, service: place, control }));
     }
 
-    async function fulfil(wish: Wish): Promise<string> {
-      if (wish.action === "new") {
-        const starter = starterOf(wish.name);
-        return JSON.stringify((await start(starter)).find(({ name }) => name === wish.name));
+    async function handle(request: ControlRequest): Promise<string> {
+      if (request.action === "new") {
+        const starter = starterOf(request.name);
+        return JSON.stringify((await start(starter)).find(({ name }) => name === request.name));
       }
-      if (wish.action === "first-build") return JSON.stringify(await builder.first());
-      if (wish.action === "agent-image") return JSON.stringify(await builder.agentImage(wish.engine));
-      const it = [...started].find(({ place }) => place === wish.service);
-      if (it === undefined) throw new Error(`there is no service ${wish.service}`);
-      if (wish.action === "remove") {
+      if (request.action === "first-build") return JSON.stringify(await builder.first());
+      if (request.action === "agent-image") return JSON.stringify(await builder.agentImage(request.engine));
+      const it = [...started].find(({ place }) => place === request.service);
+      if (it === undefined) throw new Error(`there is no service ${request.service}`);
+      if (request.action === "remove") {
         started.delete(it);
         await it.stop();
       } else {
-        await it.service[wish.action]();
+        await it.service[request.action]();
       }
       return "";
     }
 
-    server = await listen(control, user.gid, fulfil);
+    server = await listen(control, user.gid, handle);
     const chosen = new Set(wantedEngines().map(starterOf));
     const starting = await Promise.allSettled([...chosen].map(start));
     throwAll(starting);

@@ -3,7 +3,7 @@ import type { Caller, EngineName, EngineRecord } from "./record.ts";
 import type { Service } from "./service.ts";
 
 /** What an engine is started with. */
-export interface Ground {
+export interface EngineContext {
   readonly run: Run;
   /** The name of its service, and of its directory in that of the run. */
   readonly place: string;
@@ -27,7 +27,7 @@ export interface Starter {
   readonly names: readonly EngineName[];
   /** What its place is called, before a number. Short: engines limit the length of their paths. */
   readonly prefix: string;
-  start(ground: Ground): Promise<Started>;
+  start(context: EngineContext): Promise<Started>;
 }
 
 /** What the image of the tests is called in every engine. */

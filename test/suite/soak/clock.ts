@@ -30,8 +30,11 @@ export const clock: Kind = {
         NO_FAKE_STAT: "1",
       },
       async [Symbol.asyncDispose]() {
-        await jumping[Symbol.asyncDispose]();
-        removeShared();
+        try {
+          jumping.stop();
+        } finally {
+          removeShared();
+        }
       },
     };
   },

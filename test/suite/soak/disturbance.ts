@@ -23,16 +23,30 @@ export interface DisturbanceOptions {
   readonly run: Run;
 }
 
-/** Calls `step` repeatedly until disposed. `step` returns the milliseconds until the next call. */
-export function repeatedly(step: () => number): AsyncDisposable {
-  let timer: NodeJS.Timeout;
+export interface Repetition {
+  /** Throws what a step has thrown. */
+  stop(): void;
+}
+
+/**
+ * Calls `step` repeatedly until stopped. `step` returns the milliseconds until the next call. If it fails, as on a full
+ * disk, it is not called again: an error that nothing catches would end soak, but not the tests.
+ */
+export function repeatedly(step: () => number): Repetition {
+  let timer: NodeJS.Timeout | undefined;
+  const errors: unknown[] = [];
   const next = () => {
-    timer = setTimeout(next, step());
+    try {
+      timer = setTimeout(next, step());
+    } catch (error) {
+      errors.push(error);
+    }
   };
   next();
   return {
-    async [Symbol.asyncDispose]() {
+    stop() {
       clearTimeout(timer);
+      for (const error of errors) throw error;
     },
   };
 }

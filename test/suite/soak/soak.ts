@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { chance } from "../../faults/chance.ts";
-import { minutesOf } from "../budget.ts";
+import { limitMinutes, minutesOf } from "../budget.ts";
 import { erase, eraseDeadRuns } from "../erase.ts";
 import { onInterrupt } from "../interrupt.ts";
 import type { SuiteName, SuiteResult } from "../results.ts";
@@ -30,7 +30,6 @@ export interface SoakOptions {
 
 interface Round {
   readonly failures: readonly string[];
-  readonly isInterrupted: boolean;
   /** The command that repeats it. */
   readonly again: string;
 }
@@ -40,24 +39,26 @@ export async function soak(options: SoakOptions): Promise<number> {
   const began = performance.now();
   const available = availableKinds(options.wanted);
   await eraseDeadRuns();
-  // `supervise` passes signals on; here they only must not end this process before it has cleaned up.
-  using _held = onInterrupt(() => {});
+  // `supervise` passes signals on. Between two rounds a signal reaches only this process.
+  let isInterrupted = false;
+  using _held = onInterrupt(() => {
+    isInterrupted = true;
+  });
   const rounds: Round[] = [];
   const seconds = () => (performance.now() - began) / 1_000;
   for (let at = 0; at === 0 || seconds() < options.minutes * 60; at++) {
     for (const suite of options.suites) {
-      const run = newRun();
-      try {
-        rounds.push(await soakOnce(options, suite, options.seed + at, available, run));
-      } finally {
-        await erase(run);
+      rounds.push(await soakOnce(options, suite, options.seed + at, available));
+      if (isInterrupted) {
+        report(rounds, seconds());
+        return 1;
       }
-      if (rounds.at(-1)?.isInterrupted) return report(rounds, seconds());
     }
   }
   return report(rounds, seconds());
 }
 
+/** Returns 1 if any test failed. */
 function report(rounds: readonly Round[], seconds: number): number {
   const bad = rounds.filter(({ failures }) => failures.length > 0);
   const count = bad.reduce((sum, { failures }) => sum + failures.length, 0);
@@ -65,7 +66,7 @@ function report(rounds: readonly Round[], seconds: number): number {
     ...bad.flatMap(({ failures, again }) => [...failures.map((what) => `failed: ${what}`), `  again: ${again}`]),
     `soak: ${rounds.length} rounds in ${minutesOf(seconds)}, ${count} failures`,
   ]);
-  return count > 0 || rounds.some(({ isInterrupted }) => isInterrupted) ? 1 : 0;
+  return count > 0 ? 1 : 0;
 }
 
 function availableKinds(wanted: readonly string[] | null): readonly Kind[] {
@@ -86,24 +87,43 @@ async function soakOnce(
   suite: SuiteName,
   seed: number,
   available: readonly Kind[],
-  run: Run,
 ): Promise<Round> {
   const chosen = wanted === null ? choice(available, chance(seed)) : available;
   const names = chosen.map(({ name }) => name).join(",");
   const files = only.length > 0 ? ` FILES="${only.join(" ")}"` : "";
   const again = `make soak SUITE=${suite} SEED=${seed} WITH=${names}${files}`;
   say([`soak: ${again}`]);
+  const run = newRun();
   const resultFile = join(run.directory, "result.json");
-  const { status, isInterrupted } = await disturbed(chosen, seed, run, ({ prefix, env }, onSignal) => {
-    const told = ["--seed", `${seed}`, "--result", resultFile];
-    const mounts = suite === "e2e" ? ["scripts/private-mounts.sh"] : [];
-    const words = [...prefix, ...mounts, process.execPath, "scripts/suite.mjs", suite, ...told, ...only];
-    const own = { SOAK: "1", FAULTS_SEED: `${seed}` };
-    return supervise(words, { cwd: root, env: { ...process.env, ...own, ...env }, onSignal });
-  });
-  const failures = readFailures(resultFile);
-  const isSilent = status !== 0 && failures.length === 0 && !isInterrupted;
-  return { failures: isSilent ? [`the ${suite} suite ended with ${status}`] : failures, isInterrupted, again };
+  let failures: readonly string[] = [];
+  try {
+    const { supervised, problems } = await disturbed(chosen, seed, run, ({ prefix, env }, onSignal) => {
+      const told = ["--seed", `${seed}`, "--result", resultFile];
+      const mounts = suite === "e2e" ? ["scripts/private-mounts.sh"] : [];
+      const words = [...prefix, ...mounts, process.execPath, "scripts/suite.mjs", suite, ...told, ...only];
+      const own = { SOAK: "1", FAULTS_SEED: `${seed}` };
+      const limitMs = limitMinutes * 60_000;
+      return supervise(words, { cwd: root, env: { ...process.env, ...own, ...env }, onSignal, limitMs });
+    });
+    if (supervised.cutShort !== "interrupted")
+      failures = [...judge(suite, supervised, readFailures(resultFile)), ...problems];
+  } finally {
+    const left = await erase(run);
+    if (failures.length === 0) failures = left.map((what) => `left behind: ${what}`);
+  }
+  return { failures, again };
+}
+
+/** A suite that says nothing of the tests may have failed as a whole. */
+function judge(suite: SuiteName, { status, cutShort }: Supervised, failures: readonly string[]): readonly string[] {
+  if (cutShort !== null) return [`the ${suite} suite ${cutShort}`, ...failures];
+  return status !== 0 && failures.length === 0 ? [`the ${suite} suite ended with ${status}`] : failures;
+}
+
+interface Disturbed {
+  readonly supervised: Supervised;
+  /** What the disturbances report at their end. */
+  readonly problems: readonly string[];
 }
 
 /** Runs something while the disturbances last. */
@@ -112,9 +132,9 @@ async function disturbed(
   seed: number,
   run: Run,
   work: (all: Pick<Disturbance, "prefix" | "env">, onSignal: () => void) => Promise<Supervised>,
-): Promise<Supervised> {
+): Promise<Disturbed> {
   const started: Disturbance[] = [];
-  let ending: Promise<unknown> | null = null;
+  let ending: Promise<readonly PromiseSettledResult<void>[]> | null = null;
   /** Ends all of them at once, so that one that fails does not keep the others. */
   const end = () => {
     ending ??= Promise.allSettled(started.map((each) => each[Symbol.asyncDispose]()));
@@ -127,7 +147,9 @@ async function disturbed(
     const prefix = started.flatMap((each) => each.prefix);
     const env = Object.assign({}, ...started.map((each) => each.env)) as Record<string, string>;
     // The tests clean up when they are told to end, for which they must not be frozen.
-    return await work({ prefix, env }, () => void end());
+    const supervised = await work({ prefix, env }, () => void end());
+    const problems = (await end()).flatMap((outcome) => (outcome.status === "rejected" ? [`${outcome.reason}`] : []));
+    return { supervised, problems };
   } finally {
     await end();
   }

@@ -1,0 +1,25 @@
+import { expect, test } from "vitest";
+import { pids, wordsOf } from "./read.ts";
+import { supervise } from "./supervise.ts";
+
+const options = { cwd: "/", env: process.env, limitMs: 300_000 };
+const sleeping = `sleep 302.${process.pid}`;
+
+test("a command that ends is not cut short", async () => {
+  expect(await supervise(["sh", "-c", "exit 3"], options)).toEqual({ status: 3, cutShort: null });
+});
+
+test("a command that takes too long is told to end", async () => {
+  const script = `trap 'kill $!; exit 4' TERM; ${sleeping} & wait`;
+  expect(await supervise(["sh", "-c", script], { ...options, limitMs: 1_000 })).toEqual({
+    status: 4,
+    cutShort: "took too long",
+  });
+});
+
+test("a command that does not end then is killed, with what it has started", async () => {
+  const script = `trap '' TERM; ${sleeping} & wait; wait; exit 5`;
+  const ended = await supervise(["sh", "-c", script], { ...options, limitMs: 500, graceMs: 500 });
+  expect(ended).toEqual({ status: 1, cutShort: "took too long" });
+  expect(pids().map(wordsOf)).not.toContain(sleeping);
+});
