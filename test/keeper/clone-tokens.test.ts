@@ -10,39 +10,46 @@ import { expect, onTestFinished, test } from "vitest";
 import type { JournalEvent } from "../../src/journal/event.ts";
 import { readEvents } from "../../src/journal/read.ts";
 import { eventually, until } from "../eventually.ts";
+import { isClockSteady } from "../faults/thorough.ts";
 import type { Town } from "../github/town.ts";
 import type { World } from "../world.ts";
 import { findValues, inClone, leftovers, openClone, repository, say, settle } from "./github-world.ts";
+
+/** A test in which tokens live for seconds. */
+const withTokens = test.runIf(isClockSteady);
 
 /** Pushes some times a second until a file is there; says how often, and what git says where it fails. */
 const pushUntil = (file: string) =>
   `n=0; while [ ! -e ${file} ]; do git commit -q --allow-empty -m $n && git push -q || exit 1
     n=$((n+1)); sleep 0.2; done; echo $n`;
 
-test("pushes go on while the token is replaced every few seconds, and none fails; inside, each one is seen", async () => {
-  const { world, town } = await settle({ tokenMs: 8_000 });
-  const session = await openClone(world);
-  const read = () => say(session.sandbox, "cat /run/secrets/ghapp_token").then(({ stdout }) => stdout);
-  const seen = new Set([await read()]);
-  const pushing = say(session.sandbox, pushUntil("/tmp/enough"));
-  while (town.minted.length < 4) {
-    await wait(200);
-    seen.add(await read());
-  }
-  await eventually(async () => {
-    seen.add(await read());
-    expect(seen.size).toBeGreaterThanOrEqual(4);
-  });
-  await say(session.sandbox, "touch /tmp/enough");
-  const { status, stdout, stderr } = await pushing;
-  expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
-  expect(Number(stdout)).toBeGreaterThan(4);
-  expect(town.git.refused).toBe(0);
-  // One more may have come meanwhile.
-  expect([...seen]).toEqual(town.minted.slice(0, seen.size).map(({ value }) => value));
-});
+withTokens(
+  "pushes go on while the token is replaced every few seconds, and none fails; inside, each one is seen",
+  async () => {
+    const { world, town } = await settle({ tokenMs: 8_000 });
+    const session = await openClone(world);
+    const read = () => say(session.sandbox, "cat /run/secrets/ghapp_token").then(({ stdout }) => stdout);
+    const seen = new Set([await read()]);
+    const pushing = say(session.sandbox, pushUntil("/tmp/enough"));
+    while (town.minted.length < 4) {
+      await wait(200);
+      seen.add(await read());
+    }
+    await eventually(async () => {
+      seen.add(await read());
+      expect(seen.size).toBeGreaterThanOrEqual(4);
+    });
+    await say(session.sandbox, "touch /tmp/enough");
+    const { status, stdout, stderr } = await pushing;
+    expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
+    expect(Number(stdout)).toBeGreaterThan(4);
+    expect(town.git.refused).toBe(0);
+    // One more may have come meanwhile.
+    expect([...seen]).toEqual(town.minted.slice(0, seen.size).map(({ value }) => value));
+  },
+);
 
-test("no token stands in any argument, environment, log, record or audit, while git is at work", async () => {
+withTokens("no token stands in any argument, environment, log, record or audit, while git is at work", async () => {
   const { world, town } = await settle({ tokenMs: 10_000 });
   const session = await openClone(world);
   const state = join(world.home, ".local/state/podbot");
@@ -72,7 +79,7 @@ test("no token stands in any argument, environment, log, record or audit, while 
   rmSync(planted);
 });
 
-test("what an agent prints of its tokens is not kept, of later ones neither; when they came is", async () => {
+withTokens("what an agent prints of its tokens is not kept, of later ones neither; when they came is", async () => {
   const { world, town } = await settle({ tokenMs: 3_000 });
   const script = "cat /run/secrets/ghapp_token; echo; sleep 4; cat /run/secrets/ghapp_token; echo; echo done";
   const session = await openClone(world, { args: ["sh", "-c", script] }, { detached: true });
@@ -97,7 +104,7 @@ test("what an agent prints of its tokens is not kept, of later ones neither; whe
   ).toEqual([]);
 });
 
-test("a token that cannot be replaced is told in the journal, and one that can again is there", async () => {
+withTokens("a token that cannot be replaced is told in the journal, and one that can again is there", async () => {
   const { world, town } = await settle({ tokenMs: 4_000 });
   const session = await openClone(world, {}, { detached: true });
   town.troubles.push({ status: 503, body: "out of order" }, { status: 503 }, { status: 503 }, { status: 503 });
@@ -113,47 +120,53 @@ test("a token that cannot be replaced is told in the journal, and one that can a
   await session.stop();
 });
 
-test("masked, the token stays outside: what is inside opens nothing, and stays as it is while the other is replaced", async () => {
-  const { world, town } = await settle({ tls: true, tokenMs: 10_000 }, ['token = "masked"']);
-  const env = { ...world.env, NODE_EXTRA_CA_CERTS: town.trustFile };
-  const push = "git commit -q --allow-empty -m x && git push -q && cat /run/secrets/ghapp_token && echo";
-  const script = `${push} && sleep 11 && ${push}`;
-  const child = world.spawn(["run", ...repository, "--quiet", "--agent", "custom", "--", "sh", "-c", script], {
-    env: env as NodeJS.ProcessEnv,
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  const output = [child.stdout, child.stderr].map((stream) => text(stream as NodeJS.ReadableStream as never));
-  const [[status], stdout = "", stderr] = await Promise.all([once(child, "exit"), ...output]);
-  expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
-  const [first = "", second] = stdout.split("\n");
-  expect(first).toMatch(/^ghs_/);
-  expect(second).toBe(first);
-  expect(town.minted.length).toBeGreaterThan(1);
-  expect(town.minted.map(({ value }) => value)).not.toContain(first);
-  expect(town.git.refused).toBe(0);
-  // Out here it opens nothing, and the other does.
-  expect(await statusOf(town, first)).toBe(401);
-  expect(await statusOf(town, town.minted.at(-1)?.value as string)).toBe(200);
-  expect(leftovers(world)).toEqual([]);
-});
+withTokens(
+  "masked, the token stays outside: what is inside opens nothing, and stays as it is while the other is replaced",
+  async () => {
+    const { world, town } = await settle({ tls: true, tokenMs: 10_000 }, ['token = "masked"']);
+    const env = { ...world.env, NODE_EXTRA_CA_CERTS: town.trustFile };
+    const push = "git commit -q --allow-empty -m x && git push -q && cat /run/secrets/ghapp_token && echo";
+    const script = `${push} && sleep 11 && ${push}`;
+    const child = world.spawn(["run", ...repository, "--quiet", "--agent", "custom", "--", "sh", "-c", script], {
+      env: env as NodeJS.ProcessEnv,
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    const output = [child.stdout, child.stderr].map((stream) => text(stream as NodeJS.ReadableStream as never));
+    const [[status], stdout = "", stderr] = await Promise.all([once(child, "exit"), ...output]);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
+    const [first = "", second] = stdout.split("\n");
+    expect(first).toMatch(/^ghs_/);
+    expect(second).toBe(first);
+    expect(town.minted.length).toBeGreaterThan(1);
+    expect(town.minted.map(({ value }) => value)).not.toContain(first);
+    expect(town.git.refused).toBe(0);
+    // Out here it opens nothing, and the other does.
+    expect(await statusOf(town, first)).toBe(401);
+    expect(await statusOf(town, town.minted.at(-1)?.value as string)).toBe(200);
+    expect(leftovers(world)).toEqual([]);
+  },
+);
 
-test("masked, a token may be of any length: whoever has read the surrogate before still gets in with it", async () => {
-  const { world, town } = await settle({ tls: true, tokenMs: 10_000, growing: true }, ['token = "masked"']);
-  const address = `${town.origin.replace("://", "://x-access-token:$old@")}/example/name.git`;
-  const read = "$(cat /run/secrets/ghapp_token)";
-  const script = `old=${read}; sleep 11; git ls-remote -q "${address}" >/dev/null && echo $old && echo ${read}; git push -q`;
-  const child = world.spawn(["run", ...repository, "--quiet", "--agent", "custom", "--", "sh", "-c", script], {
-    env: { ...world.env, NODE_EXTRA_CA_CERTS: town.trustFile } as NodeJS.ProcessEnv,
-    stdio: ["ignore", "pipe", "pipe"],
-  });
-  const output = [child.stdout, child.stderr].map((stream) => text(stream as NodeJS.ReadableStream as never));
-  const [[status], stdout = "", stderr] = await Promise.all([once(child, "exit"), ...output]);
-  expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
-  const [first = "", second = ""] = stdout.split("\n");
-  expect(second.length).toBeGreaterThan(first.length);
-  expect(town.git.refused).toBe(0);
-  for (const surrogate of [first, second]) expect(await statusOf(town, surrogate)).toBe(401);
-});
+withTokens(
+  "masked, a token may be of any length: whoever has read the surrogate before still gets in with it",
+  async () => {
+    const { world, town } = await settle({ tls: true, tokenMs: 10_000, growing: true }, ['token = "masked"']);
+    const address = `${town.origin.replace("://", "://x-access-token:$old@")}/example/name.git`;
+    const read = "$(cat /run/secrets/ghapp_token)";
+    const script = `old=${read}; sleep 11; git ls-remote -q "${address}" >/dev/null && echo $old && echo ${read}; git push -q`;
+    const child = world.spawn(["run", ...repository, "--quiet", "--agent", "custom", "--", "sh", "-c", script], {
+      env: { ...world.env, NODE_EXTRA_CA_CERTS: town.trustFile } as NodeJS.ProcessEnv,
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    const output = [child.stdout, child.stderr].map((stream) => text(stream as NodeJS.ReadableStream as never));
+    const [[status], stdout = "", stderr] = await Promise.all([once(child, "exit"), ...output]);
+    expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
+    const [first = "", second = ""] = stdout.split("\n");
+    expect(second.length).toBeGreaterThan(first.length);
+    expect(town.git.refused).toBe(0);
+    for (const surrogate of [first, second]) expect(await statusOf(town, surrogate)).toBe(401);
+  },
+);
 
 test("masked, no cookie of the box's own goes to GitHub", async () => {
   const { world, town } = await settle({ tls: true }, ['token = "masked"']);

@@ -79,7 +79,8 @@ describe.each([ordinary, sanitized])("podbot-enter, $build build", ({ build, ent
   it("resets signals that were ignored or blocked", () => {
     const prefix = ["--ignore-signal=INT,QUIT,HUP,TERM,USR1,PIPE,RTMIN,RTMAX", "--block-signal=USR2,CHLD,RTMIN"];
     const status = (words: readonly string[]) => {
-      const { stdout } = spawnSync("env", [...prefix, ...words, "cat", "/proc/self/status"], { encoding: "utf8" });
+      const env = { PATH: process.env["PATH"] };
+      const { stdout } = spawnSync("env", [...prefix, ...words, "cat", "/proc/self/status"], { env, encoding: "utf8" });
       return stdout.match(/^Sig(Blk|Ign):\s*\w+$/gm)?.map((line) => line.split(/\s+/)[1]);
     };
     const none = "0000000000000000";

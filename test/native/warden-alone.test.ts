@@ -108,14 +108,14 @@ describe.concurrent.each([ordinary, sanitized])("podbot-warden, $build build, wh
   async function startBusy(finish: Finish) {
     const path = socketPathIn(scratch);
     const hold = `
-import socket, sys, time
+import signal, socket, sys
 server = socket.socket(socket.AF_UNIX); server.bind(sys.argv[1]); server.listen(0)
 callers = []
 try:
     while True:
         caller = socket.socket(socket.AF_UNIX); caller.setblocking(False); caller.connect(sys.argv[1]); callers.append(caller)
 except BlockingIOError: print("full", flush=True)
-time.sleep(300)`;
+signal.pause()`;
     const keeper = spawn("python3", ["-c", hold, path], { stdio: ["ignore", "pipe", "inherit"] });
     finish(() => void keeper.kill("SIGKILL"));
     await once(keeper.stdout, "data");

@@ -39,6 +39,8 @@ function box(options: readonly string[], filter: string | undefined, command: re
   const descriptor = filter === undefined ? undefined : openSync(filter, "r");
   try {
     return spawnSync("bwrap", [...args, ...(filter === undefined ? [] : ["--seccomp", "3"]), ...command], {
+      // Nothing of the caller's: what it preloads may need the IPC of the machine.
+      env: { PATH: process.env["PATH"] },
       stdio: ["ignore", "pipe", "pipe", descriptor],
       encoding: "utf8",
       timeout: patience * 100_000,
