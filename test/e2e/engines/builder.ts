@@ -116,7 +116,8 @@ export class Builder {
     const words = ["image", "build", ...wanted, "--host-network", "--engine-socket", socket];
     return await promisify(execFile)(process.execPath, [program, ...words], {
       cwd: "/",
-      env: { ...base, ...process.env, ...env },
+      // Programs of the image that is being built cannot load what a soak preloads.
+      env: { ...base, ...process.env, ...env, LD_PRELOAD: undefined },
       signal: this.#ending.signal,
       // As long as the hooks of the tests wait for it. The next caller tries again.
       timeout: 600_000,
