@@ -154,7 +154,7 @@ test("a file that stands still is killed, with what it has started, and the othe
   expect(ended.stdout).toMatch(/^failed: blocked\.test\.ts: the file itself: its worker died$/m);
   expect(ended.stdout).toMatch(/^killed after 9 s: blocked\.test\.ts, /m);
   expect(ended.stdout).toMatch(new RegExp(`^ {2}\\d+ S \\S+ ${hanging}$`, "m"));
-  expect(pids().map(wordsOf)).not.toContain(hanging);
+  await until("what it has started has ended", () => !pids().map(wordsOf).includes(hanging));
 });
 
 /** Starts a process, says which run it belongs to, and never ends. */

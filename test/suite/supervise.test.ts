@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { until } from "../eventually.ts";
 import { pids, wordsOf } from "./read.ts";
 import { supervise } from "./supervise.ts";
 
@@ -21,5 +22,5 @@ test("a command that does not end then is killed, with what it has started", asy
   const script = `trap '' TERM; ${sleeping} & wait; wait; exit 5`;
   const ended = await supervise(["sh", "-c", script], { ...options, limitMs: 500, graceMs: 500 });
   expect(ended).toEqual({ status: 1, cutShort: "took too long" });
-  expect(pids().map(wordsOf)).not.toContain(sleeping);
+  await until("what it has started has ended", () => !pids().map(wordsOf).includes(sleeping));
 });
