@@ -1,6 +1,7 @@
 import { execFile } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { unfrozen } from "../../suite/soak/stall.ts";
 import {
   agentImageName,
   agentNames,
@@ -114,7 +115,9 @@ export class Builder {
     const { env, socket } = await this.#engine();
     const wanted = ["--agents", agents.join(",") || "none", "--base", "debian", "--tag", tag];
     const words = ["image", "build", ...wanted, "--host-network", "--engine-socket", socket];
-    return await promisify(execFile)(process.execPath, [program, ...words], {
+    // mmdebstrap's mmtarfilter loses data when the freezer interrupts it.
+    const [first = "", ...rest] = [...unfrozen(), process.execPath, program, ...words];
+    return await promisify(execFile)(first, rest, {
       cwd: "/",
       // Programs of the image that is being built cannot load what a soak preloads.
       env: { ...base, ...process.env, ...env, LD_PRELOAD: undefined },

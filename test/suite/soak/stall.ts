@@ -3,6 +3,15 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Kind, repeatedly, startBackground } from "./disturbance.ts";
 
+/** Names the file through which a process leaves the frozen group. */
+const unfrozenGroup = "SOAK_UNFROZEN";
+
+/** Words before a command that must not be frozen. */
+export function unfrozen(): readonly string[] {
+  const group = process.env[unfrozenGroup];
+  return group === undefined ? [] : ["sh", "-c", 'echo $$ >"$0" && exec "$@"', group];
+}
+
 /**
  * The cgroup freezer stops all test processes at once, as an overloaded host does: many short pauses, and occasionally
  * one of up to 1.5 s.
@@ -34,7 +43,7 @@ export const stall: Kind = {
     });
     return {
       prefix: ["sh", "-c", 'echo $$ >"$0/cgroup.procs" && exec "$@"', group],
-      env: {},
+      env: { [unfrozenGroup]: join(found.root, "cgroup.procs") },
       async [Symbol.asyncDispose]() {
         try {
           freezing.stop();
