@@ -39,7 +39,7 @@ describe("podbot keep", () => {
     await eventually(() => expect(world.outside("cat ready").stdout).toBe("go\n"));
     await eventually(() => expect(said.stdout).not.toBe(""));
     child.kill(signal);
-    expect(await ended).toEqual([0, null]);
+    expect([...(await ended), said.stderr]).toEqual([0, null, ""]);
     const id = said.stdout.trim();
     expect((await world.podbot(["logs", id])).stdout).toBe("bye\n");
     expect((await world.podbot(["ps"])).stdout).toContain("ended (0)");
