@@ -7,8 +7,9 @@
 #define ATTENDANT "podbot-attend"
 
 /*
- * Asks every process of this pid namespace but the warden and its attendants to end, and says when they have. Only
- * for an attendant whose warden is the namespace's first process.
+ * Asks every process of this pid namespace but the warden and its attendants to end. Says so when they have, and when
+ * the attendants have told their clients how the commands ended. Only for an attendant whose warden is the namespace's
+ * first process.
  */
 _Noreturn void quit(struct conversation *talk);
 

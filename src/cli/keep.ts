@@ -1,3 +1,4 @@
+import { SessionError } from "../errors.ts";
 import { planAgent } from "../keeper/agent.ts";
 import { startSession } from "../keeper/kept-session.ts";
 import type { Session } from "../keeper/session.ts";
@@ -31,7 +32,11 @@ export async function run(given: Parsed, caller: Io): Promise<number> {
     const forget = io.onSignal(() => void session.stop());
     attached();
     tell(session, parsed, io);
-    const { code } = await agent.exited;
+    const { code } = await agent.exited.catch((error: unknown) => {
+      // An agent that ignores the request to end is killed with its sandbox, which then cannot report its exit.
+      if (session.isStopped && error instanceof SessionError && error.code === "BOX_LOST") return { code: 137 };
+      throw error;
+    });
     forget();
     await session.stop();
     return code;

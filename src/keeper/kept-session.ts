@@ -72,6 +72,7 @@ class KeptSession implements Session, PreparedSession {
   /** Aborted by whoever stops the session while it starts. */
   readonly #calledOff = new AbortController();
   #starting: Promise<void> | null = null;
+  #isStopped = false;
 
   /** Sockets and records in a directory that the agent can write would be the agent's. */
   static #refuseWritable(plan: Plan, paths: readonly string[]): void {
@@ -123,6 +124,10 @@ class KeptSession implements Session, PreparedSession {
 
   get sandbox(): Sandbox {
     return this.#sandbox as Sandbox;
+  }
+
+  get isStopped(): boolean {
+    return this.#isStopped;
   }
 
   start(signal: AbortSignal | undefined): Promise<void> {
@@ -257,6 +262,7 @@ class KeptSession implements Session, PreparedSession {
   }
 
   async stop(graceMs: number = this.plan.graceMs): Promise<void> {
+    this.#isStopped = true;
     if (this.#starting !== null) {
       this.#calledOff.abort(calledOff());
       await this.#starting.catch(() => {});

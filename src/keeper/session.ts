@@ -55,6 +55,8 @@ export interface Session extends AsyncDisposable {
   run(options: AgentOptions, terminal: Size): Promise<TerminalProcess>;
   /** Writes something down in the session's journal, and for `podbot logs`. */
   note(text: string): void;
+  /** Whether `stop` was called, here or by `podbot stop`. */
+  readonly isStopped: boolean;
   /** Asks what runs inside to end, ends it, and removes what is left. */
   stop(graceMs?: number): Promise<void>;
   /** Resolves when nothing of the session is left but, where it was detached, its record and its log. */

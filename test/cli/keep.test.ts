@@ -48,6 +48,18 @@ describe("podbot keep", () => {
     await expectNothingLeft(world);
   });
 
+  test("ends with 137 where the agent does not end when it is told to", async () => {
+    const world = sessionWorld();
+    const script = "trap '' TERM; echo go >ready; while :; do sleep 0.1; done";
+    const { said, ended } = keep(world, ["sh", "-c", script]);
+    await eventually(() => expect(world.outside("cat ready").stdout).toBe("go\n"));
+    await eventually(() => expect(said.stdout).not.toBe(""));
+    const id = said.stdout.trim();
+    expect((await world.podbot(["stop", "--time", "0", id])).status).toBe(0);
+    expect([...(await ended), said.stderr]).toEqual([137, null, ""]);
+    await expectNothingLeft(world);
+  });
+
   test("leaves nothing running when SIGTERM comes at any moment of its start", async () => {
     const world = sessionWorld();
     for (const delayMs of [30, 60, 90, 120, 150, 180, 220, 260, 300]) {

@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { constants } from "node:os";
 import { dirname } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { buildPrograms, makeScratch, ordinary, sanitized } from "./programs.ts";
 import { Conversation, childrenOf, frame, isAlive, Keeper, socketPathIn, Warden } from "./warden.ts";
@@ -114,6 +115,23 @@ describe.each([ordinary, sanitized])("podbot-warden as the first process of a bo
     const { output } = await run("cat /proc/[0-9]*/comm");
     expect(output).toMatch(/^podbot-warden\n/);
     expect(output).not.toMatch(/sleep|head/);
+  });
+
+  it("says so when it has been told how the commands ended", async () => {
+    const agent = await start("trap 'echo asked' TERM; echo here; while :; do sleep 0.01; done");
+    await agent.untilOutput("here");
+    const attendant = childrenOf(first() as number)[0] as number;
+    const quitting = new Conversation(await keeper.connection());
+    quitting.send("Q");
+    await agent.untilOutput("asked");
+    // The agent ends, and its attendant is slow.
+    process.kill(attendant, "SIGSTOP");
+    for (const pid of childrenOf(attendant)) process.kill(pid, "SIGKILL");
+    await sleep(200);
+    expect(quitting.told).toBe("");
+    process.kill(attendant, "SIGCONT");
+    expect(await quitting.outcome()).toMatchObject({ told: "X", end: [0, 0] });
+    expect(await agent.outcome()).toMatchObject({ end: [1, signals.SIGKILL] });
   });
 
   it("waits for those who do not end, if the client does", async () => {
