@@ -59,19 +59,18 @@ export class GoBetween implements Disposable {
     engine.on("data", (bytes) => {
       reach("answered");
       asked = null;
-      if (!isHeld) client.write(bytes);
+      if (client.destroyed) engine.destroy();
+      else if (!isHeld) client.write(bytes);
     });
-    for (const [one, other] of [
-      [client, engine],
-      [engine, client],
-    ] as const) {
+    // Docker drops a request if it notices in time that the client has gone. The proxy hides that until the answer.
+    client.on("end", () => asked === null && engine.end());
+    client.on("close", () => asked === null && engine.destroy());
+    engine.on("end", () => client.end());
+    engine.on("close", () => client.destroy());
+    for (const one of [client, engine]) {
       this.#sockets.add(one);
       one.on("error", () => {});
-      one.on("end", () => other.end());
-      one.on("close", () => {
-        this.#sockets.delete(one);
-        other.destroy();
-      });
+      one.on("close", () => this.#sockets.delete(one));
     }
   }
 
