@@ -4,7 +4,7 @@ MAKEFLAGS += --no-print-directory
 export PATH := $(CURDIR)/node_modules/.bin:$(PATH)
 
 sources := $(shell find src -type d -o -name '*.ts')
-inputs := $(sources) scripts/build.mjs scripts/import-source.mjs package.json package-lock.json tsconfig.json tsconfig.build.json
+inputs := $(sources) scripts/build.mjs scripts/import-source.mjs scripts/podbot-stub.cjs package.json package-lock.json tsconfig.json tsconfig.build.json
 
 # The goal `soak` where it repeats the slow suite.
 soaks-e2e := $(if $(filter e2e all,$(SUITE)),soak)

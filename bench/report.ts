@@ -1,5 +1,5 @@
 import { erase, eraseDeadRuns } from "../test/suite/erase.ts";
-import { hangUpWithOutput, onInterrupt } from "../test/suite/interrupt.ts";
+import { endWhenOutputCloses, onInterrupt } from "../test/suite/interrupt.ts";
 import { enterRun, newRun } from "../test/suite/run.ts";
 import { agentLines } from "./agents.ts";
 import { bridgeLines } from "./bridge.ts";
@@ -22,7 +22,7 @@ const parts: Readonly<Record<string, () => Promise<readonly Line[]>>> = {
 export async function runBench(named: readonly string[] = []): Promise<number> {
   const unknown = named.find((name) => !Object.hasOwn(parts, name));
   if (unknown !== undefined) throw new Error(`there is no ${unknown}, only ${Object.keys(parts).join(", ")}`);
-  hangUpWithOutput();
+  endWhenOutputCloses();
   await eraseDeadRuns();
   const run = newRun();
   enterRun(run);

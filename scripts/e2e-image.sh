@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
-[[ -n $codename ]] && command -v apt-get mmdebstrap >/dev/null || {
+[[ -n $codename ]] && command -v apt-get >/dev/null && command -v mmdebstrap >/dev/null || {
   echo "e2e-image: this needs Debian or Ubuntu, and mmdebstrap" >&2
   exit 1
 }
@@ -28,7 +28,7 @@ if [[ ! -e $image ]]; then
   done < <(apt-config dump --format '%F "%v";%n' | grep -E '^Acquire::(https?::|Check-|ForceIPv|Retries)' | grep -v ' "";$')
   for unread in doc info locale man; do options+=("--dpkgopt=path-exclude=/usr/share/$unread/*"); done
 
-  # What coreutils of 2022 ask a file with, gVisor of 2022 refuses (AT_NO_AUTOMOUNT): these are taken from busybox.
+  # gVisor of 2022 refuses AT_NO_AUTOMOUNT, which df, ls and stat of coreutils pass. So these three come from busybox.
   echo "e2e-image: making a root of $codename" >&2
   rm -f .make/e2e/root-*
   said=$(mmdebstrap --quiet --format=tar --variant=essential --include=busybox,git,python3-minimal "${options[@]}" \

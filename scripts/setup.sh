@@ -94,22 +94,25 @@ if wants bench; then
   command -v mitmdump >/dev/null || need mitmproxy
 fi
 
+as=()
+[[ $EUID == 0 ]] || as=(sudo -n)
+policy=/usr/sbin/policy-rc.d
+# A set-up that was killed has left it, and it would keep daemons from starting for ever.
+if grep -qs "podbot's set-up" "$policy"; then "${as[@]}" rm -f "$policy" || true; fi
+
 if ((${#apt[@]} > 0)); then
-  as=()
-  [[ $EUID == 0 ]] || as=(sudo -n)
   if command -v apt-get >/dev/null && { [[ $EUID == 0 ]] || sudo -n true 2>/dev/null; }; then
     echo "setup: installing ${apt[*]}"
     install=(env DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "${apt[@]}")
     # Some packages start a daemon when they are installed. The tests need only its program, so policy-rc.d keeps the
     # daemon from starting now, and `systemctl disable` from starting with the machine.
-    policy=/usr/sbin/policy-rc.d daemons=()
+    daemons=()
     if [[ " ${apt[*]} " == *" docker.io "* ]]; then
       daemons+=(docker.service docker.socket)
       command -v containerd >/dev/null || daemons+=(containerd.service)
     fi
     [[ " ${apt[*]} " != *" openssh-server "* ]] || daemons+=(ssh.service ssh.socket)
-    # A set-up that was killed may have left its own.
-    if ((${#daemons[@]} > 0)) && { [[ ! -e $policy ]] || grep -q "podbot's set-up" "$policy"; }; then
+    if ((${#daemons[@]} > 0)) && [[ ! -e $policy ]]; then
       trap '"${as[@]}" rm -f "$policy"' EXIT
       printf "#!/bin/sh\n# podbot's set-up\nexit 101\n" | "${as[@]}" install -m 755 /dev/stdin "$policy"
     fi

@@ -3,7 +3,7 @@ import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { limitMinutes, minutesOf, overBudget } from "./budget.ts";
-import { hangUpWithOutput, onInterrupt } from "./interrupt.ts";
+import { endWhenOutputCloses, onInterrupt } from "./interrupt.ts";
 import { type Leftovers, leftovers, type MachineState, machineState } from "./leftovers.ts";
 import { slowest } from "./report.ts";
 import type { SuiteResult } from "./results.ts";
@@ -13,7 +13,7 @@ const targets = ["check", "test", "test-e2e"];
 
 /** Runs every check, stops at the first that fails, and prints where the time went and what was left behind. */
 export async function runCI(root: string, secondsBefore: number): Promise<number> {
-  hangUpWithOutput();
+  endWhenOutputCloses();
   // `supervise` passes signals on; here they only must not end this process before it has looked for leftovers.
   using _held = onInterrupt(() => {});
   const results = join(root, ".make/results");

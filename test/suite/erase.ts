@@ -1,13 +1,14 @@
 import { spawnSync } from "node:child_process";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
+import { patience } from "../faults/thorough.ts";
 import { listIfThere } from "./read.ts";
 import { deadRuns, otherRuns, ownerName, type Run } from "./run.ts";
 import { removeNoted } from "./shared-directories.ts";
 import { endProcesses, processesOf, removeTraces } from "./traces.ts";
 
 /** How long a process that was told to end may take, on a busy machine, before it counts as left behind. */
-const graceMs = 5_000;
+const graceMs = patience * 5_000;
 
 /** Removes a run whose tests are over. A process that is still running then is an error. */
 export async function endRun(run: Run): Promise<void> {

@@ -1,4 +1,5 @@
-const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+/** What a terminal, a service manager or a person sends to end a program in order. */
+export const endingSignals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
 export interface Hold extends Disposable {
   /** Removes listeners that were added since. Libraries of Vitest's end the process at once. */
@@ -10,15 +11,15 @@ export interface Hold extends Disposable {
  * impatient Ctrl-C would leave half of what is being removed.
  */
 export function onInterrupt(act: (signal: NodeJS.Signals) => void): Hold {
-  const others = signals.map((signal) => ({ signal, listeners: process.listeners(signal) }));
+  const others = endingSignals.map((signal) => ({ signal, listeners: process.listeners(signal) }));
   let isActing = false;
   const hold = (signal: NodeJS.Signals) => {
-    if (isActing) return void process.stderr.write("the tests are being removed from this machine: wait\n");
+    if (isActing) return void process.stderr.write("what the tests made is being removed from this machine: wait\n");
     isActing = true;
     act(signal);
   };
   const silenceOthers = () => {
-    for (const signal of signals) process.removeAllListeners(signal).on(signal, hold);
+    for (const signal of endingSignals) process.removeAllListeners(signal).on(signal, hold);
   };
   silenceOthers();
   return {
@@ -33,7 +34,7 @@ export function onInterrupt(act: (signal: NodeJS.Signals) => void): Hold {
 }
 
 /** Treats output that cannot be written any more, as after `| head` or in a closed terminal, like a hang-up. */
-export function hangUpWithOutput(): void {
+export function endWhenOutputCloses(): void {
   let isGone = false;
   for (const stream of [process.stdout, process.stderr]) {
     stream.on("error", () => {

@@ -6,7 +6,10 @@ import { foreignRuns } from "./run.ts";
 
 /** A snapshot of what tests can create on a machine, one line per item. */
 export interface MachineState {
-  /** Kinds that other programs rarely create: a new one counts as left behind. */
+  /**
+   * Kinds that other programs rarely create: a new one counts as left behind. While another run of the tests goes on,
+   * they are among the shared ones, since their names do not say whose they are.
+   */
   readonly certain: readonly string[];
   /** Kinds that other programs create too: a new one counts as left behind if its line contains `podbot`. */
   readonly shared: readonly string[];
@@ -24,25 +27,27 @@ export interface Leftovers {
 export function machineState(mark: string): MachineState {
   // A run of another checkout that is going on cleans up by itself.
   const going = foreignRuns();
-  const isSettled = (line: string) => !going.some(({ id }) => line.includes(id));
-  return {
-    certain: [
-      ...mountTargets().map((path) => `mount ${path}`),
-      ...["passwd", "group", "subuid", "subgid"].flatMap((name) =>
-        readIfThere(`/etc/${name}`)
-          .split("\n")
-          .map((line) => `/etc/${name}: ${line.split(":")[0]}`),
-      ),
-      ...listIfThere("/run/netns").map((name) => `network namespace ${name}`),
-      ...listIfThere("/sys/class/net").map((name) => `network interface ${name}`),
-      ...cgroups("/sys/fs/cgroup", 3).map((path) => `cgroup ${path}`),
-      ...["/var/lib/containers/storage/overlay-containers", "/var/lib/docker/containers"]
-        .flatMap((directory) => listIfThere(directory))
-        .filter((name) => /^[0-9a-f]{64}$/.test(name))
-        .map((name) => `container ${name}`),
-    ].filter(isSettled),
-    shared: [...processes(mark, isSettled), ...files().filter(isSettled)],
-  };
+  const belongsToNoOtherRun = (line: string) => !going.some(({ id }) => line.includes(id));
+  const nameless = [
+    ...listIfThere("/run/netns").map((name) => `network namespace ${name}`),
+    ...listIfThere("/sys/class/net").map((name) => `network interface ${name}`),
+    ...cgroups("/sys/fs/cgroup", 3).map((path) => `cgroup ${path}`),
+    ...["/var/lib/containers/storage/overlay-containers", "/var/lib/docker/containers"]
+      .flatMap((directory) => listIfThere(directory))
+      .filter((name) => /^[0-9a-f]{64}$/.test(name))
+      .map((name) => `container ${name}`),
+  ].filter(belongsToNoOtherRun);
+  const named = [
+    ...mountTargets().map((path) => `mount ${path}`),
+    ...["passwd", "group", "subuid", "subgid"].flatMap((name) =>
+      readIfThere(`/etc/${name}`)
+        .split("\n")
+        .map((line) => `/etc/${name}: ${line.split(":")[0]}`),
+    ),
+    ...files(),
+  ].filter(belongsToNoOtherRun);
+  const shared = [...processes(mark, belongsToNoOtherRun), ...named];
+  return going.length > 0 ? { certain: [], shared: [...shared, ...nameless] } : { certain: nameless, shared };
 }
 
 /** The items of `after` that are not in `before`. */
@@ -51,8 +56,10 @@ export function leftovers(before: MachineState, after: MachineState): Leftovers 
     const set = new Set(known);
     return (line: string) => !set.has(line);
   };
-  const certain = after.certain.filter(isNew(before.certain));
-  const shared = after.shared.filter(isNew(before.shared));
+  // Another run may have begun or ended in between, so either list of before is searched.
+  const known = [...before.certain, ...before.shared];
+  const certain = after.certain.filter(isNew(known));
+  const shared = after.shared.filter(isNew(known));
   return {
     ours: [...certain, ...shared.filter((line) => /podbot/i.test(line))],
     others: shared.filter((line) => !/podbot/i.test(line)),
@@ -75,7 +82,7 @@ function cgroups(directory: string, depth: number): readonly string[] {
 }
 
 /** Processes of the tests: their command, working directory or environment names a run, or they have the mark. */
-function processes(mark: string, isSettled: (about: string) => boolean): readonly string[] {
+function processes(mark: string, belongsToNoOtherRun: (about: string) => boolean): readonly string[] {
   const callers = ancestors();
   return pids()
     .filter((pid) => !callers.has(pid))
@@ -83,7 +90,7 @@ function processes(mark: string, isSettled: (about: string) => boolean): readonl
       const words = wordsOf(pid);
       const about = `${words}\n${linkIfThere(`/proc/${pid}/cwd`)}\n${readIfThere(`/proc/${pid}/environ`)}`;
       const isOurs = about.includes(mark) || /\/var\/tmp\/podbot-|PODBOT_TEST_RUN/.test(about);
-      if (!isOurs || !isSettled(about)) return [];
+      if (!isOurs || !belongsToNoOtherRun(about)) return [];
       return [`process ${pid} of podbot's tests: ${words.slice(0, 200)}`];
     });
 }

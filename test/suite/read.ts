@@ -52,14 +52,19 @@ export function describeProcess(pid: number): string {
   return `  ${pid} ${state} ${waitsIn === "" ? "-" : waitsIn} ${wordsOf(pid).slice(0, 300)}`;
 }
 
-/** Identifies a process by pid and start time, because the kernel reuses pids. Null if there is none. */
+/** Identifies a process by pid and start time, because the kernel reuses pids. Null if it has ended, or is a zombie. */
 export function identify(pid: number): string | null {
-  const started = statOf(pid)[19];
-  return started === undefined ? null : `${pid} ${started}`;
+  const { 0: state = "X", 19: started } = statOf(pid);
+  return started === undefined || "ZX".includes(state) ? null : `${pid} ${started}`;
+}
+
+/** Kills these processes. All are identified first, since the pid of one that ends meanwhile can be reused. */
+export function killAll(all: readonly number[]): void {
+  for (const identity of all.map(identify)) if (identity !== null) killIdentified(identity);
 }
 
 /** Kills a process, unless another has its number meanwhile. */
-export function killIdentified(identity: string): void {
+function killIdentified(identity: string): void {
   const pid = Number(identity.split(" ")[0]);
   try {
     if (identify(pid) === identity) process.kill(pid, "SIGKILL");
@@ -69,7 +74,7 @@ export function killIdentified(identity: string): void {
 }
 
 /** The fields of /proc/PID/stat behind the program's name, which may itself contain blanks and parentheses. */
-function statOf(pid: number): readonly string[] {
+export function statOf(pid: number): readonly string[] {
   const stat = readIfThere(`/proc/${pid}/stat`);
   return stat === "" ? [] : stat.slice(stat.lastIndexOf(")") + 2).split(" ");
 }

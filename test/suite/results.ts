@@ -2,7 +2,12 @@ import { relative } from "node:path";
 import type { TestModule } from "vitest/node";
 import { readIfThere } from "./read.ts";
 
-export type SuiteName = "fast" | "e2e";
+export const suiteNames = ["fast", "e2e"] as const;
+export type SuiteName = (typeof suiteNames)[number];
+
+export function isSuiteName(name: string): name is SuiteName {
+  return suiteNames.some((each) => each === name);
+}
 
 /** The result of one run of a suite. `.ci/run` and `make soak` read it from a file. */
 export interface SuiteResult {
@@ -65,15 +70,16 @@ export function fileResult(module: TestModule, uncaught: readonly unknown[]): Fi
       }),
     ),
   ];
-  // Vitest reports a file whose worker died as neither passed nor failed.
-  const hasEnded = module.state() === "passed" || module.state() === "skipped";
+  // Vitest reports a file whose worker died as neither passed nor failed, or with tests that are still pending.
+  const hasPassed = module.state() === "passed" || module.state() === "skipped";
+  const hasDied = (failures.length === 0 && !hasPassed) || counted("pending") > 0;
   return {
     path: module.relativeModuleId,
     seconds: (prepareDuration + collectDuration + setupDuration + environmentSetupDuration + duration) / 1_000,
     passed: counted("passed"),
     skipped: counted("skipped"),
     isSecurity: isSecurity(module.moduleId),
-    failures: hasEnded || failures.length > 0 ? failures : [{ test: itself, message: lostWorker.late }],
+    failures: hasDied ? [...failures, { test: itself, message: lostWorker.late }] : failures,
   };
 }
 

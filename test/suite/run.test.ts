@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, existsSync, mkdirSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { expect, inject, onTestFinished, test } from "vitest";
@@ -8,9 +9,12 @@ import { erase } from "./erase.ts";
 import { deadRuns, newRun, ownerName, type Run, setOwner } from "./run.ts";
 import { processesOf } from "./traces.ts";
 
+/** Where other suites that start meanwhile look for no dead runs. */
+const place = mkdtempSync(join(tmpdir(), "runs-"));
+
 /** A run whose main process is gone, as one that was killed. */
 function deadRun(): Run {
-  const run = newRun();
+  const run = newRun(place);
   rmSync(join(run.directory, ownerName));
   setOwner(run, `4194304 1 ${readlinkSync("/proc/self/ns/pid")}`);
   return run;
@@ -23,7 +27,7 @@ test("the temporary files of this test lie in the directory of its run", () => {
 
 test("what a killed run has left is found and removed: files, and processes however they are started", async () => {
   const run = deadRun();
-  expect(deadRuns()).toContainEqual(run);
+  expect(deadRuns(place)).toContainEqual(run);
   const script = "echo ready; exec sleep 60";
   const children = [
     spawn("sh", ["-c", script], { env: { ...process.env, HOME: join(run.temporary, "home") } }),
@@ -50,11 +54,11 @@ test("what a killed run has left is found and removed: files, and processes howe
   expect(existsSync(run.directory)).toBe(false);
 });
 
-test("a directory that a run was killed over before it was its own is removed, too", () => {
+test("the empty directory of a run that was killed before it wrote its owner is removed", () => {
   const run = deadRun();
   rmSync(run.directory, { recursive: true });
   mkdirSync(run.directory);
-  expect(deadRuns()).not.toContainEqual(run);
+  expect(deadRuns(place)).not.toContainEqual(run);
   expect(existsSync(run.directory)).toBe(false);
 });
 

@@ -4,7 +4,9 @@ import { join } from "node:path";
 import { identify } from "./read.ts";
 import { noteMissing } from "./shared-directories.ts";
 
-const prefix = "/var/tmp/podbot-run-";
+/** The directory of a run lies here. Only the tests of this module have another place, where no other run looks. */
+const standardPlace = "/var/tmp";
+const prefix = "podbot-run-";
 
 /** A process belongs to a run if its environment has this variable with the run's id, or any path in the run's directory. */
 const mark = "PODBOT_TEST_RUN";
@@ -30,8 +32,9 @@ declare module "vitest" {
   }
 }
 
-export function newRun(): Run {
-  const run = runOf(Array.from({ length: 6 }, () => "abcdefghjkmnpqrstuvwxyz".charAt(randomInt(23))).join(""));
+export function newRun(place = standardPlace): Run {
+  const id = Array.from({ length: 6 }, () => "abcdefghjkmnpqrstuvwxyz".charAt(randomInt(23))).join("");
+  const run = runOf(id, place);
   mkdirSync(run.directory, { mode: 0o755 });
   try {
     setOwner(run, ownMark());
@@ -44,7 +47,7 @@ export function newRun(): Run {
   } catch (error) {
     rmSync(run.directory, { recursive: true, force: true });
     // Another run has just started, and has taken this empty directory for a dead run's.
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return newRun();
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return newRun(place);
     throw error;
   }
 }
@@ -69,8 +72,8 @@ export function setOwner(run: Run, owner: string): void {
 export const ownerName = "owner";
 
 /** Runs of this user whose main process has ended. */
-export function deadRuns(): readonly Run[] {
-  return ownRuns().filter((run) => {
+export function deadRuns(place = standardPlace): readonly Run[] {
+  return ownRuns(place).filter((run) => {
     const owner = ownerOf(run);
     if (owner === null) removeIfEmpty(run.directory);
     return owner !== null && !isAlive(owner);
@@ -79,12 +82,12 @@ export function deadRuns(): readonly Run[] {
 
 /** Runs of this user that are going on, other than this one. */
 export function otherRuns({ id }: Run): readonly Run[] {
-  return ownRuns().filter((run) => run.id !== id && isGoingOn(run));
+  return ownRuns(standardPlace).filter((run) => run.id !== id && isGoingOn(run));
 }
 
 /** Runs of any user that are going on, and to which this process does not belong. */
 export function foreignRuns(): readonly Run[] {
-  return runs().filter((run) => run.id !== process.env[mark] && isGoingOn(run));
+  return runs(standardPlace).filter((run) => run.id !== process.env[mark] && isGoingOn(run));
 }
 
 function isGoingOn(run: Run): boolean {
@@ -97,15 +100,14 @@ export function accountOf(run: Run): string {
   return `podbot-${run.id}`;
 }
 
-function runs(): readonly Run[] {
-  return readdirSync("/var/tmp")
-    .map((name) => join("/var/tmp", name))
-    .filter((path) => path.startsWith(prefix))
-    .map((path) => runOf(path.slice(prefix.length)));
+function runs(place: string): readonly Run[] {
+  return readdirSync(place)
+    .filter((name) => name.startsWith(prefix))
+    .map((name) => runOf(name.slice(prefix.length), place));
 }
 
-function ownRuns(): readonly Run[] {
-  return runs().filter(({ directory }) => {
+function ownRuns(place: string): readonly Run[] {
+  return runs(place).filter(({ directory }) => {
     const stats = lstatSync(directory, { throwIfNoEntry: false });
     return stats?.isDirectory() && stats.uid === process.getuid?.();
   });
@@ -143,8 +145,8 @@ function pidNamespace(): string {
   return readlinkSync("/proc/self/ns/pid");
 }
 
-function runOf(id: string): Run {
-  const directory = prefix + id;
+function runOf(id: string, place = standardPlace): Run {
+  const directory = join(place, prefix + id);
   const workers = join(directory, "workers");
   return { id, directory, temporary: join(directory, "tmp"), workers, env: { [mark]: id } };
 }

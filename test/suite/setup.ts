@@ -1,7 +1,7 @@
 import type { TestProject, Vitest } from "vitest/node";
 import { endRun, eraseDeadRuns } from "./erase.ts";
 import { onInterrupt } from "./interrupt.ts";
-import { identify, killIdentified } from "./read.ts";
+import { killAll } from "./read.ts";
 import { currentRun, enterRun, newRun } from "./run.ts";
 import { ownWorkers } from "./traces.ts";
 
@@ -51,5 +51,5 @@ export function cancel(vitest: Vitest): void {
 }
 
 export function killWorkers(): void {
-  for (const worker of ownWorkers().map(identify)) if (worker !== null) killIdentified(worker);
+  killAll(ownWorkers());
 }

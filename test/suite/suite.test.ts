@@ -1,6 +1,6 @@
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { constants } from "node:os";
 import { dirname, join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
@@ -54,12 +54,14 @@ async function runProject(
 ): Promise<Ended> {
   const directory = makeProject(files);
   const { CI: _, ...inherited } = process.env;
-  return await new Promise((resolve) => {
-    execFile(process.execPath, words, { cwd: directory, env: { ...inherited, ...env } }, (error, stdout) => {
-      const result = JSON.parse(readFileSync(join(directory, ".make/results/fast.json"), "utf8")) as SuiteResult;
-      resolve({ status: Number(error?.code ?? 0), stdout, result });
-    });
+  const ended = await new Promise<Omit<Ended, "result">>((resolve) => {
+    execFile(process.execPath, words, { cwd: directory, env: { ...inherited, ...env } }, (error, stdout) =>
+      resolve({ status: Number(error?.code ?? 0), stdout }),
+    );
   });
+  const result = readIfThere(join(directory, ".make/results/fast.json"));
+  if (result === "") throw new Error(`the suite wrote no result:\n${ended.stdout}`);
+  return { ...ended, result: JSON.parse(result) as SuiteResult };
 }
 
 const lastLine = ({ stdout }: Ended) => stdout.trim().split("\n").at(-1);

@@ -1,5 +1,6 @@
-import { mkdirSync, writeFileSync } from "node:fs";
-import { dirname } from "node:path";
+import { spawnSync } from "node:child_process";
+import { mkdirSync, statSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import type { TestModule, TestSpecification, Vitest } from "vitest/node";
 import { createVitest } from "vitest/node";
 import { aloneMinutes } from "./budget.ts";
@@ -16,7 +17,7 @@ import {
   type SuiteName,
   type SuiteResult,
 } from "./results.ts";
-import { enterRun, newRun } from "./run.ts";
+import { enterRun, newRun, type Run } from "./run.ts";
 import { cancel, failingLoudly, killWorkers } from "./setup.ts";
 import { Watchdog } from "./watchdog.ts";
 
@@ -46,7 +47,7 @@ export async function runSuite(options: SuiteOptions): Promise<number> {
   const held = onInterrupt((signal) => interruption.abort(signal));
   using watchdog = new Watchdog(run);
   try {
-    const { result, problems } = await runVitest(options, interruption.signal, held, watchdog);
+    const { result, problems } = await runVitest(options, run, interruption.signal, held, watchdog);
     if (!result.passed) process.exitCode = 1;
     process.stdout.write(`${[...problems, ...closingLines(result)].join("\n")}\n`);
     mkdirSync(dirname(options.resultFile), { recursive: true });
@@ -54,11 +55,23 @@ export async function runSuite(options: SuiteOptions): Promise<number> {
   } finally {
     // Tests that were interrupted or killed leave processes, which is no defect of theirs.
     const isCutShort = interruption.signal.aborted || watchdog.hasKilled;
-    await failingLoudly(async () => void (await (isCutShort ? erase(run) : endRun(run))))();
+    await failingLoudly(() => (isCutShort ? eraseAndTell(run) : endRun(run)))();
+    giveBack(options.root);
     held[Symbol.dispose]();
     if (interruption.signal.aborted) process.kill(process.pid, interruption.signal.reason as NodeJS.Signals);
   }
   return Number(process.exitCode);
+}
+
+async function eraseAndTell(run: Run): Promise<void> {
+  const left = await erase(run);
+  process.stdout.write(left.map((what) => `ended with the tests that were cut short: ${what}\n`).join(""));
+}
+
+/** The slow suite runs as root, also for a user who called sudo: what it built is that user's to remove. */
+function giveBack(root: string): void {
+  const { uid } = statSync(root);
+  if (process.getuid?.() === 0 && uid !== 0) spawnSync("chown", ["-R", `${uid}`, join(root, ".make")]);
 }
 
 interface Judged {
@@ -69,6 +82,7 @@ interface Judged {
 
 async function runVitest(
   options: SuiteOptions,
+  run: Run,
   interruption: AbortSignal,
   held: Hold,
   watchdog: Watchdog,
@@ -81,7 +95,9 @@ async function runVitest(
     watch: false,
     ...(options.suite === "e2e" ? { mode: "e2e" } : {}),
     ...(options.seed === null ? {} : { sequence: { shuffle: { files: true }, seed: options.seed } }),
-    ...(takesCoverage(options) ? { coverage: { enabled: true } } : {}),
+    ...(takesCoverage(options)
+      ? { coverage: { enabled: true, reportsDirectory: join(run.directory, "coverage") } }
+      : {}),
     reporters: [
       "default",
       watchdog,
@@ -92,8 +108,12 @@ async function runVitest(
       },
     ],
   });
+  const rejections: unknown[] = [];
+  const note = (error: unknown) => void rejections.push(error);
   try {
     held.silenceOthers();
+    // Vitest's own listener ends this process, which then removes nothing.
+    process.removeAllListeners("unhandledRejection").on("unhandledRejection", note);
     interruption.addEventListener("abort", () => cancel(vitest));
     interruption.throwIfAborted();
     const { testModules, unhandledErrors } = await vitest.start([...options.only]);
@@ -109,6 +129,7 @@ async function runVitest(
     const files = all.map((each) => each.result);
     const problems = [
       ...(interruption.aborted ? ["the run was interrupted"] : []),
+      ...rejections.map((error) => `an error that nothing caught, in the main process: ${firstLine(error)}`),
       ...strayErrors(unhandledErrors, failed.filter(({ result }) => hasLostWorker(result)).length),
       ...(options.isCI ? skips(files.filter((file) => !passedAlone.includes(file))) : []),
       ...(takesCoverage(options) ? uncovered(coverage, options.root) : []),
@@ -120,6 +141,7 @@ async function runVitest(
     // Vitest sets the exit code for tests that failed among the others. From here on it is for failed teardowns.
     process.exitCode = 0;
     await vitest.close();
+    process.off("unhandledRejection", note);
     // Vitest gives up on a worker that does not answer, but leaves it running.
     killWorkers();
   }

@@ -11,9 +11,8 @@ test("a command that ends is not cut short", async () => {
 });
 
 test("a command that takes too long is told to end", async () => {
-  const script = `trap 'kill $!; exit 4' TERM; ${sleeping} & wait`;
-  expect(await supervise(["sh", "-c", script], { ...options, limitMs: 1_000 })).toEqual({
-    status: 4,
+  expect(await supervise(sleeping.split(" "), { ...options, limitMs: 500 })).toEqual({
+    status: 1,
     cutShort: "took too long",
   });
 });

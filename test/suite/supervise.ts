@@ -1,11 +1,12 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { descendantsOf, describeProcess, identify, killIdentified } from "./read.ts";
+import { endingSignals } from "./interrupt.ts";
+import { descendantsOf, describeProcess, killAll } from "./read.ts";
 
 export interface SuperviseOptions {
   readonly cwd: string;
   readonly env: NodeJS.ProcessEnv;
-  /** Runs before a signal is passed on. */
+  /** Runs before the command is told to end. */
   readonly onSignal?: () => void;
   /** How long the command may take. Then its processes are listed, and it is told to end like by a signal. */
   readonly limitMs: number;
@@ -21,37 +22,33 @@ export interface Supervised {
 
 /**
  * Runs a command in a session of its own. A terminal's interrupt would reach all its processes at once; here it reaches
- * this one, which passes it on to the command alone, and that command cleans up.
+ * this one, which tells the command alone to end, and that command cleans up.
  */
 export async function supervise(words: readonly string[], options: SuperviseOptions): Promise<Supervised> {
   const [program = "", ...rest] = words;
   const { cwd, env, onSignal, limitMs, graceMs = 3 * 60_000 } = options;
   const child = spawn(program, rest, { cwd, env, stdio: ["ignore", "inherit", "inherit"], detached: true });
   let cutShort: Supervised["cutShort"] = null;
-  const end = (why: NonNullable<typeof cutShort>, signal: NodeJS.Signals) => {
+  let grace: NodeJS.Timeout | undefined;
+  const end = (why: NonNullable<typeof cutShort>) => {
     cutShort ??= why;
     onSignal?.();
-    child.kill(signal);
+    // `make` passes only this signal on to what it runs.
+    child.kill("SIGTERM");
+    grace ??= setTimeout(() => {
+      say("did not end when it was told to; these processes are killed:");
+      killAll(descendantsOf(process.pid));
+    }, graceMs);
   };
-  const pass = (signal: NodeJS.Signals) => end("interrupted", signal);
-  const signals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
-  for (const signal of signals) process.on(signal, pass);
-  const timers = [
-    setTimeout(
-      () => {
-        say("took too long; these processes are running:");
-        end("took too long", "SIGTERM");
-        timers.push(
-          setTimeout(() => {
-            say("did not end when it was told to; these processes are killed:");
-            for (const identity of descendantsOf(process.pid).map(identify))
-              if (identity !== null) killIdentified(identity);
-          }, graceMs),
-        );
-      },
-      Math.max(0, limitMs),
-    ),
-  ];
+  const interrupt = () => end("interrupted");
+  for (const signal of endingSignals) process.on(signal, interrupt);
+  const limit = setTimeout(
+    () => {
+      say("took too long; these processes are running:");
+      end("took too long");
+    },
+    Math.max(0, limitMs),
+  );
   const say = (what: string) => {
     const running = descendantsOf(process.pid).map(describeProcess);
     process.stdout.write(`\n${[`${words.join(" ")} ${what}`, ...running].join("\n")}\n`);
@@ -60,7 +57,8 @@ export async function supervise(words: readonly string[], options: SuperviseOpti
     const [status] = (await once(child, "exit")) as [number | null];
     return { status: status ?? 1, cutShort };
   } finally {
-    for (const timer of timers) clearTimeout(timer);
-    for (const signal of signals) process.off(signal, pass);
+    clearTimeout(limit);
+    clearTimeout(grace);
+    for (const signal of endingSignals) process.off(signal, interrupt);
   }
 }

@@ -19,7 +19,7 @@ export async function endProcesses(run: Run, graceMs: number): Promise<readonly 
   }
   const left = processesOf(run).map(({ pid, words }) => `process ${pid}: ${words}`);
   for (const path of cgroupsOf(run, [])) thaw(path);
-  for (let tries = 0; tries < 50 && processesOf(run).length > 0; tries++) {
+  for (let tries = 0; tries < 600 && processesOf(run).length > 0; tries++) {
     for (const { pid } of processesOf(run)) {
       try {
         process.kill(pid, "SIGKILL");
@@ -107,7 +107,8 @@ function mountsOf(run: Run): readonly string[] {
 }
 
 function unmount(run: Run, path: string): readonly string[] {
-  undisturbed("umount", "--lazy", path);
+  // Without --no-mtab, umount would keep notes in /run.
+  undisturbed("umount", "--lazy", "--no-mtab", path);
   return mountsOf(run).includes(path) ? [`mount ${path}`] : [];
 }
 

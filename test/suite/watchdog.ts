@@ -1,6 +1,6 @@
 import { join, relative } from "node:path";
 import type { Reporter, TestCase, Vitest } from "vitest/node";
-import { descendantsOf, describeProcess, identify, killIdentified, readIfThere } from "./read.ts";
+import { descendantsOf, describeProcess, identify, killAll, readIfThere } from "./read.ts";
 import type { Run } from "./run.ts";
 import { ownWorkers } from "./traces.ts";
 
@@ -59,13 +59,12 @@ export class Watchdog implements Reporter, Disposable {
     const moduleId = readIfThere(join(this.#run.workers, `${worker}`));
     const test = this.#lastTest.get(moduleId);
     const tree = [worker, ...descendantsOf(worker)];
-    const identities = tree.map(identify);
     const place = test === undefined ? "before its first test" : `in "${test}"`;
     const lines = [
       `killed after ${this.#limitMs / 1_000} s: ${relative(process.cwd(), moduleId)}, ${place}`,
       ...tree.map(describeProcess),
     ];
     process.stdout.write(`\n${lines.join("\n")}\n`);
-    for (const identity of identities) if (identity !== null) killIdentified(identity);
+    killAll(tree);
   }
 }

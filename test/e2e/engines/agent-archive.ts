@@ -10,7 +10,7 @@ import { agents } from "../../../src/agents/table.ts";
 export const agentImageName = "localhost/podbot-e2e-agents:latest";
 export const agentNames = ["claude", "codex", "opencode", "goose"];
 
-/** The image with those of them that are enough to show what another engine does otherwise. */
+/** A smaller image for rootless engines: enough agents to show where these engines differ. */
 export const someAgentsImageName = "localhost/podbot-e2e-some-agents:latest";
 export const someAgentsNames = ["claude", "codex"];
 
@@ -30,7 +30,7 @@ export function keptArchive(): string | null {
 export async function keepArchive(write: (path: string) => Promise<void>): Promise<string> {
   const path = pathOfArchive();
   mkdirSync(cache, { recursive: true });
-  const release = await lock(join(cache, "lock"));
+  const release = await lock(join(cache, "agents.lock"));
   try {
     if (existsSync(path)) return path;
     for (const name of readdirSync(cache)) if (/^agents-.*\.tar/.test(name)) rmSync(join(cache, name));

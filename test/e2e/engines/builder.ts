@@ -69,7 +69,7 @@ export class Builder {
     await Promise.allSettled(this.#shared.values());
   }
 
-  /** The images for agents, in the engine itself. */
+  /** The images for agents, in the builder's engine. */
   #agents(): Promise<void> {
     return this.#share("agents", async () => {
       const own = await this.#engine();
@@ -84,7 +84,7 @@ export class Builder {
     });
   }
 
-  /** The same in a file. */
+  /** The archive of both agent images. */
   #archive(): Promise<string> {
     return this.#share("archive", () =>
       keepArchive(async (path) => {

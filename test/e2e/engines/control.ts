@@ -2,6 +2,7 @@ import { spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, chownSync } from "node:fs";
 import { connect, createServer, type Server, type Socket } from "node:net";
+import { patience } from "../../faults/thorough.ts";
 import type { EngineName, EngineRecord } from "./record.ts";
 
 /** A request of a worker to the main process. */
@@ -52,7 +53,7 @@ export function askNow(path: string, request: ControlRequest): string {
   const script = `const socket = require("net").connect({ path: process.argv[1], allowHalfOpen: true });
     socket.end(process.argv[2]); socket.pipe(process.stdout);`;
   const words = ["-e", script, path, JSON.stringify(request)];
-  const { stdout, stderr } = spawnSync(process.execPath, words, { encoding: "utf8", timeout: 60_000 });
+  const { stdout, stderr } = spawnSync(process.execPath, words, { encoding: "utf8", timeout: patience * 120_000 });
   if (stdout === "") throw new Error(stderr || `no answer to ${JSON.stringify(request)}`);
   return read(stdout);
 }

@@ -9,19 +9,25 @@ import { promisify } from "node:util";
 export const base = { PATH: "/usr/sbin:/usr/bin:/sbin:/bin", LANG: "C.UTF-8", TMPDIR: tmpdir() };
 
 /** Far more than any of these programs needs. One that hangs must not hold up the run. */
-const timeoutMs = 5 * 60_000;
+const usualTimeoutMs = 5 * 60_000;
 
 /** Runs a program to its end; that it fails is an error with what it said. */
 export async function execute(
   words: readonly string[],
-  options: { readonly env?: Readonly<Record<string, string>>; readonly uid?: number; readonly gid?: number } = {},
+  options: {
+    readonly env?: Readonly<Record<string, string>>;
+    readonly uid?: number;
+    readonly gid?: number;
+    readonly timeoutMs?: number;
+  } = {},
 ): Promise<string> {
   const [program = "", ...args] = words;
+  const { timeoutMs = usualTimeoutMs, ...rest } = options;
   const { stdout } = await promisify(execFile)(program, args, {
     cwd: "/",
     timeout: timeoutMs,
     killSignal: "SIGKILL",
-    ...options,
+    ...rest,
     env: { ...base, ...options.env },
   });
   return stdout.trim();

@@ -21,11 +21,11 @@ export interface EngineRecord {
   readonly caller: Caller;
   readonly env: Readonly<Record<string, string>>;
   readonly runtime?: string;
-  /** The words before those of its command line. */
+  /** The program of its command line, and arguments that come first. */
   readonly command: readonly string[];
   /** The service behind the socket; two engines may share one. */
   readonly service: string;
-  /** Where the main process listens for what is to be done to a service. */
+  /** Socket on which the main process takes `ControlRequest`s. */
   readonly control: string;
 }
 

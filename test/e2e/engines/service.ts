@@ -5,7 +5,8 @@ import { request } from "node:http";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { until } from "../../eventually.ts";
-import { pids, readIfThere } from "../../suite/read.ts";
+import { patience } from "../../faults/thorough.ts";
+import { pids, statOf } from "../../suite/read.ts";
 import type { Run } from "../../suite/run.ts";
 import { base } from "./execute.ts";
 
@@ -62,7 +63,7 @@ export class Service {
     closeSync(output);
     await once(child, "spawn");
     this.#child = child;
-    for (const end = performance.now() + 30_000; !(await isReady(socket)); await sleep(20)) {
+    for (const end = performance.now() + patience * 30_000; !(await isReady(socket)); await sleep(20)) {
       if (child.exitCode === null && child.signalCode === null && performance.now() < end) continue;
       await this.kill();
       throw new Error(`${words.join(" ")} does not answer on ${socket}:\n${readFileSync(log, "utf8").slice(-4000)}`);
@@ -119,8 +120,8 @@ export class Service {
 /** The state of each thread of a process group. */
 function statesOf(group: number): readonly string[] {
   return pids()
-    .filter((pid) => Number(fieldsOf(`/proc/${pid}/stat`)[2]) === group)
-    .flatMap((pid) => threadsOf(pid).map((thread) => fieldsOf(`/proc/${pid}/task/${thread}/stat`)[0] ?? "X"));
+    .filter((pid) => Number(statOf(pid)[2]) === group)
+    .flatMap((pid) => threadsOf(pid).map((thread) => statOf(Number(thread))[0] ?? "X"));
 }
 
 function threadsOf(pid: number): readonly string[] {
@@ -129,11 +130,6 @@ function threadsOf(pid: number): readonly string[] {
   } catch {
     return [];
   }
-}
-
-function fieldsOf(path: string): readonly string[] {
-  const stat = readIfThere(path);
-  return stat.slice(stat.lastIndexOf(")") + 2).split(" ");
 }
 
 function ping(socketPath: string): Promise<boolean> {

@@ -19,7 +19,7 @@ const others: readonly Starter[] = [gvisorHostPodman];
 /** Starts every engine before the first test, and leaves nothing of them after the last. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   if (process.getuid?.() !== 0) throw new Error("the engines of the slow suite need root: `sudo make test-e2e`");
-  const archive = await execute([join(import.meta.dirname, "../../../scripts/e2e-image.sh")]);
+  const archive = await makeRoot();
   const { run } = project.getProvidedContext();
   const started = new Set<Started>();
   let server: Server | undefined;
@@ -79,6 +79,17 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     );
     throw error;
   }
+}
+
+/** Makes the root of the containers, which takes minutes on a slow mirror. `timeout` ends mmdebstrap as well. */
+function makeRoot(): Promise<string> {
+  const minutes = 20;
+  const script = join(import.meta.dirname, "../../../scripts/e2e-image.sh");
+  const proxies = Object.entries(process.env).filter(([name]) => /^(https?|no)_proxy$/i.test(name));
+  return execute(["timeout", "--kill-after=10s", `${minutes}m`, script], {
+    env: Object.fromEntries(proxies) as Readonly<Record<string, string>>,
+    timeoutMs: (minutes + 1) * 60_000,
+  });
 }
 
 /** Starts the builds that files of this run need. A file that needs a failed build reports the error itself. */

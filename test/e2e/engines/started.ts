@@ -13,7 +13,7 @@ export interface EngineContext {
   readonly user: Caller;
 }
 
-/** One service that the main process has started, and the engines that it is to the tests. */
+/** One service that the main process has started, and the engine names under which tests use it. */
 export interface Started {
   readonly place: string;
   readonly service: Service;

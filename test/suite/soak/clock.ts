@@ -50,6 +50,11 @@ function library(): string | null {
 function removeShared(): void {
   for (const name of listIfThere("/dev/shm")) {
     const [, pid] = /^(?:faketime_shm|sem\.faketime_sem)_(\d+)$/.exec(name) ?? [];
-    if (pid !== undefined && identify(Number(pid)) === null) rmSync(join("/dev/shm", name), { force: true });
+    if (pid === undefined || identify(Number(pid)) !== null) continue;
+    try {
+      rmSync(join("/dev/shm", name), { force: true });
+    } catch {
+      // It belongs to another user.
+    }
   }
 }

@@ -60,6 +60,8 @@ export interface Background {
 export function startBackground(program: string, words: readonly string[]): Background {
   const child = spawn(program, words, { stdio: ["pipe", "ignore", "inherit"], detached: true });
   const exited = once(child, "exit");
+  // A program that cannot be started is reported by `end`.
+  exited.catch(() => {});
   return {
     async end() {
       child.stdin.end();

@@ -1,5 +1,5 @@
 import { parseArgs } from "node:util";
-import { hangUpWithOutput } from "../interrupt.ts";
+import { endWhenOutputCloses } from "../interrupt.ts";
 import type { SuiteName } from "../results.ts";
 import { soak } from "./soak.ts";
 
@@ -25,7 +25,7 @@ export async function soakMain(words: readonly string[]): Promise<number> {
   if (chosen === undefined) throw new Error(`SUITE is ${Object.keys(suites).join(", ")}, not ${values.suite}`);
   if (chosen.includes("e2e") && process.getuid?.() !== 0)
     throw new Error("the slow suite needs root: sudo make soak SUITE=e2e");
-  hangUpWithOutput();
+  endWhenOutputCloses();
   const hasSeed = values.seed !== "";
   return await soak({
     root: process.cwd(),

@@ -77,8 +77,10 @@ function availableKinds(wanted: readonly string[] | null): readonly Kind[] {
     .filter(({ name }) => wanted?.includes(name) ?? true)
     .filter((kind) => {
       const obstacle = kind.obstacle();
-      if (obstacle !== null) say([`soak: without ${kind.name}: ${obstacle}`]);
-      return obstacle === null;
+      if (obstacle === null) return true;
+      if (wanted !== null) throw new Error(`${kind.name} is not possible here: ${obstacle}`);
+      say([`soak: without ${kind.name}: ${obstacle}`]);
+      return false;
     });
 }
 
