@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, statSync, unlinkSync, writeFileSync } from "node:fs";
+import { lstatSync, mkdirSync, readlinkSync, symlinkSync, unlinkSync } from "node:fs";
 import { dirname } from "node:path";
 import { FilesystemError } from "../errors.ts";
 import { isRunning, type OwnMark } from "./process.ts";
@@ -8,8 +8,9 @@ const patienceMs = 10_000;
 const pauseMs = 2;
 
 /**
- * Does something that no other Podbot of this user does at the same time. Node has no lock that the kernel takes back
- * from the dead, so a file says who has it; whoever finds a dead one there removes it, one at a time.
+ * Does something that no other Podbot of this user does at the same time. Node has no lock that the kernel releases when
+ * its holder dies. So the lock is a symbolic link whose target names the holder, because a link appears together with
+ * its target. A process that finds a dead holder removes the link, and only one process at a time may do so.
  */
 export function withLock<T>(path: string, mine: OwnMark, work: () => T): T {
   wait(path, () => take(path, mine) || steal(path, mine));
@@ -22,7 +23,7 @@ export function withLock<T>(path: string, mine: OwnMark, work: () => T): T {
 
 function take(path: string, { pid, started, space }: OwnMark): boolean {
   try {
-    writeFileSync(path, `${pid} ${started} ${space}`, { flag: "wx", mode: 0o600 });
+    symlinkSync(`${pid} ${started} ${space}`, path);
     return true;
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
@@ -32,15 +33,15 @@ function take(path: string, { pid, started, space }: OwnMark): boolean {
   }
 }
 
-/** Two may see the same dead holder; only one of them may remove it, and only while it is still that one. */
+/** Two processes may see the same dead holder. Only one of them may remove the link, and only if it is still that one. */
 function steal(path: string, mine: OwnMark): false {
   if (!isAbandoned(path, mine)) return false;
   const turn = `${path}.turn`;
   if (take(turn, mine)) {
     if (isAbandoned(path, mine)) remove(path);
     remove(turn);
-  } else if (isOld(turn)) {
-    // Whoever was killed in the middle of this has it no longer than anybody else.
+  } else if (isAbandoned(turn, mine)) {
+    // A process was killed in the middle of this.
     remove(turn);
   }
   return false;
@@ -48,8 +49,8 @@ function steal(path: string, mine: OwnMark): false {
 
 function isAbandoned(path: string, { space: here }: OwnMark): boolean {
   try {
-    const [pid = "", started = "", ...space] = readFileSync(path, "utf8").split(" ");
-    // Of a process in another pid namespace, or one that has not yet said who it is, only the time is known.
+    const [pid = "", started = "", ...space] = readlinkSync(path).split(" ");
+    // A process in another pid namespace cannot be looked at, so the age of its lock decides.
     return space.join(" ") === here ? !isRunning(Number(pid), started) : isOld(path);
   } catch {
     return false;
@@ -57,7 +58,7 @@ function isAbandoned(path: string, { space: here }: OwnMark): boolean {
 }
 
 function isOld(path: string): boolean {
-  const changed = statSync(path, { throwIfNoEntry: false })?.ctimeMs;
+  const changed = lstatSync(path, { throwIfNoEntry: false })?.ctimeMs;
   return changed !== undefined && Math.abs(Date.now() - changed) > patienceMs / 2;
 }
 

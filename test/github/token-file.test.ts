@@ -20,6 +20,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { holdLease } from "../../src/github/lease.ts";
 import { makeSecretsDirectory, tokenFileName, writeToken } from "../../src/github/token-file.ts";
 import { until } from "../eventually.ts";
+import { patience } from "../faults/thorough.ts";
 
 function scratch(): string {
   const directory = mkdtempSync(join(tmpdir(), "token-"));
@@ -76,7 +77,7 @@ describe("a token's file", () => {
     const reader = `
       const { readFileSync, writeFileSync } = require("node:fs");
       let read = 0, torn = 0, last = "";
-      for (const end = performance.now() + 20000; last !== "z" && performance.now() < end; ) {
+      for (const end = performance.now() + ${patience * 60_000}; last !== "z" && performance.now() < end; ) {
         last = readFileSync(process.argv[1], "utf8");
         read += 1;
         if (read === 1 && process.argv[2]) writeFileSync(process.argv[2], "");

@@ -1,6 +1,15 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import {
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
@@ -16,7 +25,7 @@ const fresh = () => join(directory, `${count++}`, "lock");
 describe("a lock", () => {
   test("is there while something is done, and not afterwards", () => {
     const path = fresh();
-    expect(withLock(path, ownMark(), () => readFileSync(path, "utf8"))).toBe(Object.values(ownMark()).join(" "));
+    expect(withLock(path, ownMark(), () => readlinkSync(path))).toBe(Object.values(ownMark()).join(" "));
     expect(readdirSync(join(path, ".."))).toEqual([]);
   });
 
@@ -34,7 +43,7 @@ describe("a lock", () => {
     for (const holder of [`4194304 ${started} ${space}`, `${pid} 1 ${space}`]) {
       const path = fresh();
       withLock(path, ownMark(), () => {});
-      writeFileSync(path, holder);
+      symlinkSync(holder, path);
       expect(withLock(path, ownMark(), () => "mine")).toBe("mine");
     }
   });
@@ -45,13 +54,13 @@ describe("a lock", () => {
     withLock(path, ownMark(), () => {});
     const holder = spawn("sh", [
       "-c",
-      'echo "$2" >"$1"; echo there; sleep 0.3; rm "$1"',
+      'ln -s "$2" "$1"; echo there; sleep 0.3; rm "$1"',
       "sh",
       path,
       `1 ${started} else`,
     ]);
     await once(holder.stdout, "data");
-    withLock(path, ownMark(), () => expect(readFileSync(path, "utf8")).toContain(space));
+    withLock(path, ownMark(), () => expect(readlinkSync(path)).toContain(space));
     await once(holder, "close");
   });
 
@@ -81,9 +90,7 @@ for (let i = 0; i < 50; i++) withLock(${JSON.stringify(path)}, ownMark(), () =>
     const { started, space } = ownMark();
     const path = fresh();
     withLock(path, ownMark(), () => {});
-    writeFileSync(path, `4194304 ${started} ${space}`);
-    writeFileSync(`${path}.turn`, "");
-    // It is waited for until it is old.
+    for (const name of [path, `${path}.turn`]) symlinkSync(`4194304 ${started} ${space}`, name);
     expect(withLock(path, ownMark(), () => "mine")).toBe("mine");
   });
 });
