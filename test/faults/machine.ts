@@ -60,7 +60,7 @@ export class Machine {
     const own = join(userInfo().homedir, ".local/state/podbot");
     const script = [
       "set -e",
-      "mount -t tmpfs -o mode=755 none /run",
+      "mount -n -t tmpfs -o mode=755 none /run",
       `mkdir -p "${own}" && mount --bind "$WORLD/system-state" "${own}"`,
       // Where a login puts it.
       `mkdir -p ${runtimeDirectory} && mount --bind "$WORLD/run" ${runtimeDirectory}`,

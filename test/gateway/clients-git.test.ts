@@ -161,7 +161,7 @@ async function serveSsh() {
   const words = Object.entries(settings).flatMap(([name, value]) => ["-o", `${name}=${value}`]);
   const sshd = ["/usr/sbin/sshd", "/usr/bin/sshd"].find((path) => existsSync(path)) ?? "sshd";
   // Of root it wants a directory that only those machines have that serve: it gets one of its own.
-  const own = 'mount -t tmpfs none /run && mkdir /run/sshd && exec "$@"';
+  const own = 'mount -n -t tmpfs none /run && mkdir /run/sshd && exec "$@"';
   const [file = "", ...before] =
     process.getuid?.() === 0 ? ["unshare", "--mount", "sh", "-c", own, "sh"] : ["env", "--"];
   const children = new Set<ReturnType<typeof spawn>>();

@@ -85,7 +85,7 @@ describe.runIf(canAct).each([0, 1_000])("called by the user %i, a planted", (uid
     const real = ["/usr/bin", "/usr/local/bin", "/bin"].flatMap((at) =>
       ["podman", "ssh"].map((name) => `${at}/${name}`),
     );
-    const hide = real.map((path) => `[ ! -e ${path} ] || mount --bind /dev/null ${path}`).join("\n");
+    const hide = real.map((path) => `[ ! -e ${path} ] || mount -n --bind /dev/null ${path}`).join("\n");
     const script = `${hide}\nexec setpriv --reuid ${uid} --regid ${uid} --clear-groups "$@"`;
     const words = ["sh", "-c", script, "sh", process.execPath, bundle, way, state];
     const env = { HOME: own, XDG_RUNTIME_DIR: state, TMPDIR: state, PATH: `${bin}:/usr/local/bin:/usr/bin:/bin` };

@@ -63,8 +63,8 @@ type Bound = readonly [source: string, target: string, access: "ro" | "rw"];
 function among(bounds: readonly Bound[], then = ""): readonly string[] {
   const quote = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
   const lines = bounds.flatMap(([source, target, access]) => [
-    `mount -c --bind ${quote(source)} ${quote(target)}`,
-    ...(access === "ro" ? [`mount -c -o remount,bind,ro ${quote(target)}`] : []),
+    `mount -n -c --bind ${quote(source)} ${quote(target)}`,
+    ...(access === "ro" ? [`mount -n -c -o remount,bind,ro ${quote(target)}`] : []),
   ]);
   const script = ["set -e", ...lines, then, 'exec "$@"'].join("\n");
   return ["unshare", ...asRoot, "--mount", "--propagation", "private", "sh", "-c", script, "sh"];
