@@ -44,18 +44,33 @@ async function againWhereTransient<T>(build: () => Promise<T>): Promise<T> {
 
 /**
  * Sockets of other programs come and go. One that has disappeared needs no mask. If one disappears while the wall is
- * being built, the build fails and is repeated without it.
+ * being built, the build fails and is repeated, up to 20 times: without its mask, or with it if the socket has come back.
  */
 async function withPresentSockets<T>(plan: Plan, build: (plan: Plan) => Promise<T>): Promise<T> {
-  const present = withoutVanished(plan);
-  try {
-    return await build(present);
-  } catch (error) {
-    const isFailure = error instanceof WallError && (error.code === "WALL_FAILED" || error.code === "PATH_CHANGED");
-    if (isFailure && withoutVanished(present) !== present) return withPresentSockets(present, build);
-    if (isFailure) refuseChanged(present);
-    throw error;
+  let present = withoutVanished(plan);
+  for (let triesLeft = 20; ; triesLeft--) {
+    try {
+      return await build(present);
+    } catch (error) {
+      const isFailure = error instanceof WallError && (error.code === "WALL_FAILED" || error.code === "PATH_CHANGED");
+      if (!isFailure) throw error;
+      const remaining = withoutVanished(present);
+      const isOfSocket = remaining !== present || namesSocket(error, present);
+      if (!isOfSocket || triesLeft === 0) {
+        refuseChanged(present);
+        throw error;
+      }
+      present = remaining;
+    }
   }
+}
+
+/** Whether the wall complains of the path of a socket that is masked. */
+function namesSocket({ details }: WallError, plan: Plan): boolean {
+  const said = String(details["complaint"] ?? "");
+  return plan.operations.some(
+    (operation) => operation.kind === "mask" && operation.fleeting === true && said.includes(operation.target),
+  );
 }
 
 /** Throws if a path was moved while the wall was being built: that is the cause of the failure. */

@@ -1,4 +1,4 @@
-import { mkdirSync } from "node:fs";
+import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { until } from "../eventually.ts";
@@ -29,4 +29,27 @@ test("mounts of other programs that vanish while a box is built do not keep it f
     expect(outcome).toMatchObject({ status: 0, stdout: "built\n", stderr: "" });
   }
   for (const { child } of churning) kill(child.pid ?? -1);
+});
+
+/** A service that is started again and again: its socket comes and goes. */
+const restarting = `import os, socket, sys, time
+while True:
+    with socket.socket(socket.AF_UNIX) as service:
+        service.bind(sys.argv[1])
+        service.listen()
+        time.sleep(0.002)
+    os.unlink(sys.argv[1])
+    time.sleep(0.002)
+`;
+
+test("a socket of another program that vanishes and comes back while a box is built does not keep it from being built", async () => {
+  const machine = await Machine.boot();
+  const path = join(machine.world.directory, "service.sock");
+  const { child } = machine.spawn(["python3", "-c", restarting, path]);
+  await until("the service is at work", () => existsSync(path));
+  for (let start = 0; start < 20; start++) {
+    const outcome = await machine.podbot("sandbox", "--", "echo", "built");
+    expect(outcome).toMatchObject({ status: 0, stdout: "built\n", stderr: "" });
+  }
+  kill(child.pid ?? -1);
 });

@@ -74,11 +74,14 @@ export function maskedTurns(title: string, engine: TestEngine | null): void {
         const { method, url, headers } = request;
         // Of HTTP/2, only what HTTP/1.1 has too.
         const plain = Object.entries(headers).filter(([name]) => !name.startsWith(":"));
-        const asking = ask(`${model.url}${url}`, { method, headers: Object.fromEntries(plain) }, (answer) => {
+        // Without an agent, so that no connection is used again while the model closes it.
+        const options = { method, headers: Object.fromEntries(plain), agent: false } as const;
+        const asking = ask(`${model.url}${url}`, options, (answer) => {
           const { connection: _, "transfer-encoding": __, "keep-alive": ___, ...rest } = answer.headers;
           response.writeHead(answer.statusCode ?? 500, rest);
           answer.pipe(response);
         });
+        asking.on("error", () => response.destroy());
         request.pipe(asking);
       });
     });

@@ -40,6 +40,7 @@ export class GoBetween implements Disposable {
   #serve(client: Socket, path: string): void {
     const engine = connect(path);
     let asked: Question | null = null;
+    let bytesLeft = 0;
     let isHeld = false;
     const reach = (moment: Moment) => {
       const watched = this.#watched;
@@ -49,11 +50,16 @@ export class GoBetween implements Disposable {
     };
     client.on("data", (bytes) => {
       const question = questionIn(bytes);
-      if (question !== null) asked = question;
-      if (question !== null) reach("asked");
+      if (question !== null) {
+        asked = question;
+        bytesLeft = lengthOf(bytes);
+        reach("asked");
+      }
       if (isHeld) return;
+      bytesLeft -= bytes.length;
+      const isWhole = bytesLeft <= 0;
       engine.write(bytes, () => {
-        if (question !== null) reach("passed on");
+        if (isWhole) reach("passed on");
       });
     });
     engine.on("data", (bytes) => {
@@ -78,6 +84,14 @@ export class GoBetween implements Disposable {
     this.#server.close();
     for (const socket of this.#sockets) socket.destroy();
   }
+}
+
+/** The length of a request, of which these bytes are the beginning. Its body may come in further chunks. */
+function lengthOf(bytes: Buffer): number {
+  const text = bytes.toString("latin1");
+  const head = text.indexOf("\r\n\r\n") + 4;
+  const [, body = "0"] = /\r\ncontent-length: *(\d+)\r\n/i.exec(text.slice(0, head)) ?? [];
+  return head + Number(body);
 }
 
 /** Each request begins a chunk of its own, because Podbot sends one at a time on each connection. */
