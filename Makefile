@@ -23,7 +23,7 @@ test: build ## the fast suite: real bubblewrap, no daemon, no network
 	@exec node scripts/suite.mjs fast $(FILES)
 
 test-e2e: build native-other e2e-agents ## the slow suite: real packages, real engines
-	@exec $(if $(filter 0,$(shell id -u)),,sudo -n env PATH="$(PATH)" $(foreach name,$(passed),$(if $($(name)),$(name)="$($(name))"))) scripts/private-mounts.sh node scripts/suite.mjs e2e $(FILES)
+	@exec $(if $(filter 0,$(shell id -u)),,sudo -n env PATH="$(PATH):/usr/sbin:/sbin" $(foreach name,$(passed),$(if $($(name)),$(name)="$($(name))"))) scripts/private-mounts.sh node scripts/suite.mjs e2e $(FILES)
 
 soak: build $(if $(soaks-e2e),native-other e2e-agents) ## repeat the tests under stalls, load, slow disk, jumping clock: FILES, SUITE, SEED, MINUTES, WITH
 	@exec node scripts/soak.mjs --suite "$(or $(SUITE),fast)" --seed "$(SEED)" --minutes "$(MINUTES)" --with "$(WITH)" $(FILES)
@@ -37,7 +37,7 @@ check: build ## format, lint, types, dead code, package, docs
 
 package: build native-other # what npm would publish
 	@rm -rf .make/package && mkdir -p .make/package
-	@npm pack --silent --pack-destination .make/package >/dev/null
+	@npm pack --loglevel=error --pack-destination .make/package >/dev/null
 	publint --strict .make/package/*.tgz
 	attw --quiet --profile esm-only .make/package/*.tgz
 

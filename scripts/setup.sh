@@ -4,6 +4,8 @@
 # What is there already is left alone. System packages are installed by apt-get, as root or through `sudo -n`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# An ordinary user's PATH often lacks where dockerd lies.
+PATH=$PATH:/usr/sbin:/sbin
 
 fail() {
   echo "setup: $1" >&2
@@ -133,8 +135,15 @@ if wants test-e2e && [[ ! -d /var/lib/containers ]]; then
   if [[ $EUID == 0 ]]; then mkdir -m 700 /var/lib/containers; else sudo -n mkdir -m 700 /var/lib/containers; fi
 fi
 
-if [[ ! package-lock.json -ot node_modules/.package-lock.json ]]; then
+# Its end marks a complete installation: an npm that was killed leaves half of one. It inherits the lock, since it may
+# outlive this script for a while, and then removes what it had installed.
+installed=node_modules/.installed
+mkdir -p .make
+exec 9>.make/npm-lock
+flock 9
+if [[ ! package-lock.json -ot $installed ]]; then
   echo "setup: npm ci"
+  rm -f "$installed"
   npm ci --no-progress --loglevel=error
-  touch node_modules/.package-lock.json
+  touch "$installed"
 fi

@@ -5,18 +5,23 @@ import { dirname, join } from "node:path";
 import { afterEach } from "vitest";
 import { program as podbot, type World } from "./world.ts";
 
+const usualShell = "bash --norc --noprofile";
+
 /** A real terminal with a shell in it, driven as a person would. On its PATH is the built program, as `podbot`. */
 export class Terminal {
   readonly #socket = join(tmpdir(), `tmux-${process.pid}-${Math.random().toString(36).slice(2)}`);
 
   /** A program may take the shell's place: then nobody controls jobs. */
-  constructor(world: World, program = "bash --norc --noprofile") {
+  constructor(world: World, program = usualShell) {
     const { HOME, XDG_RUNTIME_DIR } = world.env;
     const bin = join(world.directory, "bin");
     if (!existsSync(join(bin, "podbot"))) world.link("bin/podbot", podbot);
     const variables = `HOME=${HOME} XDG_RUNTIME_DIR=${XDG_RUNTIME_DIR} PATH=${bin}:${dirname(process.execPath)}:$PATH PS1='$ '`;
     const shell = `cd ${world.project} && export ${variables} && exec ${program}`;
     this.#tmux("-f", "/dev/null", "new-session", "-d", "-x", "120", "-y", "40", shell);
+    if (program !== usualShell) return;
+    // Keys that come before the prompt are echoed twice.
+    for (let tries = 0; tries < 500 && !/\$ ?$/.test(this.screen()); tries++) spawnSync("sleep", ["0.04"]);
   }
 
   /** A line, and Enter. */

@@ -3,6 +3,7 @@ import { openSession } from "../keeper/sessions.ts";
 import type { Command } from "../sandbox/sandbox.ts";
 import { attachPipes, attachTerminal, ordinarySize } from "./attach.ts";
 import { allValues, lastValue, type Parsed } from "./command.ts";
+import { holdSignal } from "./interrupt.ts";
 import type { Io } from "./io.ts";
 import { parseTime, splitPair } from "./sandbox-flags.ts";
 
@@ -21,16 +22,17 @@ export async function run(parsed: Parsed, io: Io): Promise<number> {
   const terminal = detached || parsed.switches.has("no-tty") ? null : await io.terminal();
   const note = { argv: command.argv, tty: terminal !== null };
   const sandbox = await openSession(io.env, parsed.words[0] as string, note);
+  const holding = holdSignal(io);
   if (terminal !== null) {
     const process = await sandbox.exec(command, terminal.size() ?? ordinarySize);
-    return (await attachTerminal(process, terminal, io, graceMs)).code;
+    return (await attachTerminal(process, terminal, holding, graceMs)).code;
   }
   const process = await sandbox.exec(command);
-  if (!detached) return (await attachPipes(process, await io.streams(), io, graceMs)).code;
+  if (!detached) return (await attachPipes(process, await io.streams(), holding, graceMs)).code;
   process.stdin.end();
   process.stdout.resume();
   process.stderr.resume();
-  const forget = io.onSignal((signal) => process.kill(signal));
+  const forget = holding.onSignal((signal) => process.kill(signal));
   const { code } = await process.exited.finally(forget);
   return code;
 }

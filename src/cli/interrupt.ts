@@ -31,3 +31,22 @@ export async function untilAttached(
     forget();
   }
 }
+
+/**
+ * Keeps a signal that comes while a command is being started, for the first listener. Without one it would end this
+ * process, and not reach the command. A second signal does end this process: the command may never start.
+ */
+export function holdSignal(io: Io): Io {
+  let held: Signal | null = null;
+  const forget = io.onSignal((signal) => {
+    held = signal;
+    forget();
+  });
+  const onSignal: Io["onSignal"] = (listener) => {
+    forget();
+    if (held !== null) listener(held);
+    held = null;
+    return io.onSignal(listener);
+  };
+  return { ...io, onSignal };
+}

@@ -31,6 +31,8 @@ export const sanitized = programsIn("sanitized", "sanitized");
 export const environment: Readonly<Record<string, string>> = {
   PATH: process.env["PATH"] ?? "/usr/bin:/bin",
   LANG: "C",
+  // By this, what is left of them is found when the tests are interrupted.
+  PODBOT_TEST_RUN: process.env["PODBOT_TEST_RUN"] ?? "",
   ASAN_OPTIONS: "detect_leaks=0:exitcode=99",
   UBSAN_OPTIONS: "exitcode=99",
 };

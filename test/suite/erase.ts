@@ -25,6 +25,7 @@ export async function eraseDeadRuns(): Promise<void> {
     if (runs.length === 0) return;
     for (const run of runs) {
       seen.add(run.id);
+      process.stdout.write(`removing what a killed run of the tests left: ${run.directory}\n`);
       await erase(run).catch((error: Error) => process.stderr.write(`${error.message}\n`));
     }
   }

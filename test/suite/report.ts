@@ -18,6 +18,11 @@ export function closingLines(result: SuiteResult): readonly string[] {
   ];
 }
 
+/** Killed workers fail their files, which says nothing. */
+export function interruptedLine({ files }: SuiteResult): string {
+  return `interrupted: ${files.reduce((sum, { passed }) => sum + passed, 0)} tests had passed`;
+}
+
 function failureLines(file: FileResult, hasPassedAlone: boolean): readonly string[] {
   const verdict = hasPassedAlone ? "passed alone" : "failed";
   return file.failures.map(({ test, message }) => `${verdict}: ${file.path}: ${test}: ${message}`);

@@ -5,10 +5,6 @@ import { readIfThere } from "./read.ts";
 export const suiteNames = ["fast", "e2e"] as const;
 export type SuiteName = (typeof suiteNames)[number];
 
-export function isSuiteName(name: string): name is SuiteName {
-  return suiteNames.some((each) => each === name);
-}
-
 /** The result of one run of a suite. `.ci/run` and `make soak` read it from a file. */
 export interface SuiteResult {
   readonly suite: SuiteName;

@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { expect, inject, onTestFinished, test } from "vitest";
@@ -48,8 +48,17 @@ test("what a killed run has left is found and removed: files, and processes howe
   mkdirSync(join(run.temporary, "closed"));
   writeFileSync(join(run.temporary, "closed/file"), "");
   chmodSync(join(run.temporary, "closed"), 0);
+  const held = join(userInfo().homedir, ".local/state/podbot/held");
+  mkdirSync(held, { recursive: true });
+  const claims = [run.directory, inject("run").temporary].map((directory, at) => {
+    const path = join(held, `4194304-test${inject("run").id}${at}.json`);
+    writeFileSync(path, JSON.stringify({ names: [{ path: `${directory}/project/.podbot` }] }));
+    onTestFinished(() => rmSync(path, { force: true }));
+    return path;
+  });
   const left = await erase(run);
   expect(left).toHaveLength(3);
+  expect(claims.map((path) => existsSync(path))).toEqual([false, true]);
   expect(processesOf(run)).toEqual([]);
   expect(existsSync(run.directory)).toBe(false);
 });

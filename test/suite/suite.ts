@@ -7,7 +7,7 @@ import { aloneMinutes } from "./budget.ts";
 import { type CoverageMap, uncovered } from "./coverage.ts";
 import { endRun, erase, eraseDeadRuns } from "./erase.ts";
 import { type Hold, onInterrupt } from "./interrupt.ts";
-import { closingLines } from "./report.ts";
+import { closingLines, interruptedLine } from "./report.ts";
 import {
   type FileResult,
   fileResult,
@@ -49,7 +49,8 @@ export async function runSuite(options: SuiteOptions): Promise<number> {
   try {
     const { result, problems } = await runVitest(options, run, interruption.signal, held, watchdog);
     if (!result.passed) process.exitCode = 1;
-    process.stdout.write(`${[...problems, ...closingLines(result)].join("\n")}\n`);
+    const lines = interruption.signal.aborted ? [interruptedLine(result)] : [...problems, ...closingLines(result)];
+    process.stdout.write(`${lines.join("\n")}\n`);
     mkdirSync(dirname(options.resultFile), { recursive: true });
     writeFileSync(options.resultFile, JSON.stringify(result));
   } finally {
@@ -128,13 +129,12 @@ async function runVitest(
     const passedAlone = options.isCI ? await tryAlone(vitest, failed, interruption) : [];
     const files = all.map((each) => each.result);
     const problems = [
-      ...(interruption.aborted ? ["the run was interrupted"] : []),
       ...rejections.map((error) => `an error that nothing caught, in the main process: ${firstLine(error)}`),
       ...strayErrors(unhandledErrors, failed.filter(({ result }) => hasLostWorker(result)).length),
       ...(options.isCI ? skips(files.filter((file) => !passedAlone.includes(file))) : []),
       ...(takesCoverage(options) ? uncovered(coverage, options.root) : []),
     ];
-    const passed = failed.length === passedAlone.length && problems.length === 0;
+    const passed = failed.length === passedAlone.length && problems.length === 0 && !interruption.aborted;
     const seconds = (performance.now() - began) / 1_000;
     return { result: { suite: options.suite, passed, seconds, files, passedAlone }, problems };
   } finally {

@@ -25,9 +25,14 @@ export interface Supervised {
  * this one, which tells the command alone to end, and that command cleans up.
  */
 export async function supervise(words: readonly string[], options: SuperviseOptions): Promise<Supervised> {
-  const [program = "", ...rest] = words;
   const { cwd, env, onSignal, limitMs, graceMs = 3 * 60_000 } = options;
-  const child = spawn(program, rest, { cwd, env, stdio: ["ignore", "inherit", "inherit"], detached: true });
+  // If this process is killed, the command is told to end.
+  const child = spawn("setpriv", ["--pdeathsig", "TERM", ...words], {
+    cwd,
+    env,
+    stdio: ["ignore", "inherit", "inherit"],
+    detached: true,
+  });
   let cutShort: Supervised["cutShort"] = null;
   let grace: NodeJS.Timeout | undefined;
   const end = (why: NonNullable<typeof cutShort>) => {

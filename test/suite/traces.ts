@@ -1,6 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { userInfo } from "node:os";
 import { basename, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { listIfThere, parentOf, pids, readIfThere, wordsOf } from "./read.ts";
@@ -59,7 +60,8 @@ function isWorker(words: string): boolean {
 
 /** Runs a command in a session of its own, so that a second Ctrl-C does not stop the cleaning half-way. */
 function undisturbed(...words: readonly string[]): void {
-  spawnSync("setsid", ["--wait", ...words]);
+  const env = { ...process.env, PATH: `${process.env["PATH"]}:/usr/sbin:/sbin` };
+  spawnSync("setsid", ["--wait", ...words], { env });
 }
 
 function hasEnvironmentOf(run: Run, pid: number): boolean {
@@ -85,8 +87,8 @@ function hasRootOf(run: Run, pid: number): boolean {
 }
 
 /**
- * Removes what a run created outside its directory: mounts, the account, cgroups, sockets of containerd's shims, and
- * files that bear the run's id. Returns what it could not remove.
+ * Removes what a run created outside its directory: mounts, the account, cgroups, sockets of containerd's shims, records
+ * of held names, and files that bear the run's id. Returns what it could not remove.
  */
 export function removeTraces(run: Run): string[] {
   const places = listIfThere(run.directory).map((name) => join(run.directory, name));
@@ -94,7 +96,7 @@ export function removeTraces(run: Run): string[] {
     ...mountsOf(run).flatMap((path) => unmount(run, path)),
     ...removeAccount(accountOf(run)),
     ...cgroupsOf(run, places).flatMap(removeCgroup),
-    ...[...socketsOf(places), ...filesOf(run)].flatMap(removeFile),
+    ...[...socketsOf(places), ...filesOf(run), ...claimsOf(run)].flatMap(removeFile),
   ];
 }
 
@@ -169,6 +171,17 @@ function filesOf({ id }: Run): readonly string[] {
       .filter((name) => name.startsWith(`podbot-test-${id}`))
       .map((name) => join(directory, name)),
   );
+}
+
+/**
+ * Podbot records in the user's own home, whatever HOME says, which names it holds for a sandbox. A killed one leaves its
+ * record to the next.
+ */
+function claimsOf({ directory }: Run): readonly string[] {
+  const held = join(userInfo().homedir, ".local/state/podbot/held");
+  return listIfThere(held)
+    .map((name) => join(held, name))
+    .filter((path) => path.endsWith(".json") && readIfThere(path).includes(`"${directory}/`));
 }
 
 function removeFile(path: string): readonly string[] {

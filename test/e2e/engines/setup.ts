@@ -19,6 +19,7 @@ const others: readonly Starter[] = [gvisorHostPodman];
 /** Starts every engine before the first test, and leaves nothing of them after the last. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   if (process.getuid?.() !== 0) throw new Error("the engines of the slow suite need root: `sudo make test-e2e`");
+  const chosen = new Set(wantedEngines().map(starterOf));
   const archive = await makeRoot();
   const { run } = project.getProvidedContext();
   const started = new Set<Started>();
@@ -66,7 +67,6 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     }
 
     server = await listen(control, user.gid, handle);
-    const chosen = new Set(wantedEngines().map(starterOf));
     const starting = await Promise.allSettled([...chosen].map(start));
     throwAll(starting);
     const engines = starting.flatMap((outcome) => (outcome.status === "fulfilled" ? outcome.value : []));

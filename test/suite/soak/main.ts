@@ -1,16 +1,21 @@
 import { parseArgs } from "node:util";
 import { endWhenOutputCloses } from "../interrupt.ts";
 import type { SuiteName } from "../results.ts";
+import { existing, oneOf, told, WrongUse, wholeNumber } from "../wrong-use.ts";
 import { soak } from "./soak.ts";
 
-const suites: Readonly<Record<string, readonly SuiteName[]>> = {
+const suites: Readonly<Record<SuiteName | "all", readonly SuiteName[]>> = {
   fast: ["fast"],
   e2e: ["e2e"],
   all: ["fast", "e2e"],
 };
 
 /** `soak.mjs [--suite fast|e2e|all] [--seed NUMBER] [--minutes NUMBER] [--with NAME,…] [FILE…]` */
-export async function soakMain(words: readonly string[]): Promise<number> {
+export function soakMain(words: readonly string[]): Promise<number> {
+  return told(() => runWords(words));
+}
+
+async function runWords(words: readonly string[]): Promise<number> {
   const { values, positionals } = parseArgs({
     args: [...words],
     options: {
@@ -21,19 +26,18 @@ export async function soakMain(words: readonly string[]): Promise<number> {
     },
     allowPositionals: true,
   });
-  const chosen = suites[values.suite];
-  if (chosen === undefined) throw new Error(`SUITE is ${Object.keys(suites).join(", ")}, not ${values.suite}`);
+  const chosen = suites[oneOf("SUITE", ["fast", "e2e", "all"], values.suite)];
   if (chosen.includes("e2e") && process.getuid?.() !== 0)
-    throw new Error("the slow suite needs root: sudo make soak SUITE=e2e");
+    throw new WrongUse("the slow suite needs root: sudo make soak SUITE=e2e");
   endWhenOutputCloses();
   const hasSeed = values.seed !== "";
   return await soak({
     root: process.cwd(),
     suites: chosen,
-    only: positionals,
-    seed: hasSeed ? Number(values.seed) : Date.now() % 1_000_000,
+    only: existing(process.cwd(), positionals),
+    seed: hasSeed ? wholeNumber("SEED", values.seed) : Date.now() % 1_000_000,
     // A seed repeats one round.
-    minutes: values.minutes === "" ? (hasSeed ? 0 : 10) : Number(values.minutes),
+    minutes: values.minutes === "" ? (hasSeed ? 0 : 10) : wholeNumber("MINUTES", values.minutes),
     wanted: values.with === "" ? null : values.with.split(","),
   });
 }

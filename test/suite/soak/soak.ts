@@ -7,6 +7,7 @@ import { onInterrupt } from "../interrupt.ts";
 import type { SuiteName, SuiteResult } from "../results.ts";
 import { newRun, type Run } from "../run.ts";
 import { type Supervised, supervise } from "../supervise.ts";
+import { WrongUse } from "../wrong-use.ts";
 import { clock } from "./clock.ts";
 import { disk } from "./disk.ts";
 import type { Disturbance, Kind } from "./disturbance.ts";
@@ -72,13 +73,13 @@ function report(rounds: readonly Round[], seconds: number): number {
 function availableKinds(wanted: readonly string[] | null): readonly Kind[] {
   const unknown = wanted?.find((name) => !kinds.some((kind) => kind.name === name));
   if (unknown !== undefined)
-    throw new Error(`there is no ${unknown}, only ${kinds.map(({ name }) => name).join(", ")}`);
+    throw new WrongUse(`there is no ${unknown}, only ${kinds.map(({ name }) => name).join(", ")}`);
   return kinds
     .filter(({ name }) => wanted?.includes(name) ?? true)
     .filter((kind) => {
       const obstacle = kind.obstacle();
       if (obstacle === null) return true;
-      if (wanted !== null) throw new Error(`${kind.name} is not possible here: ${obstacle}`);
+      if (wanted !== null) throw new WrongUse(`${kind.name} is not possible here: ${obstacle}`);
       say([`soak: without ${kind.name}: ${obstacle}`]);
       return false;
     });
