@@ -45,11 +45,12 @@ while True:
 test("a socket of another program that vanishes and comes back while a box is built does not keep it from being built", async () => {
   const machine = await Machine.boot();
   const path = join(machine.world.directory, "service.sock");
-  const { child } = machine.spawn(["python3", "-c", restarting, path]);
+  const { child, exited } = machine.spawn(["python3", "-c", restarting, path]);
   await until("the service is at work", () => existsSync(path));
   for (let start = 0; start < 20; start++) {
     const outcome = await machine.podbot("sandbox", "--", "echo", "built");
     expect(outcome).toMatchObject({ status: 0, stdout: "built\n", stderr: "" });
   }
   kill(child.pid ?? -1);
+  await exited;
 });

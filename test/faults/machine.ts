@@ -143,7 +143,8 @@ export class Machine {
   shutDown(): void {
     this.#holder?.stdin?.end();
     this.#holder?.kill("SIGKILL");
-    rmSync(this.world.directory, { recursive: true, force: true });
+    // The kernel ends the processes of the machine in its own time.
+    rmSync(this.world.directory, { recursive: true, force: true, maxRetries: 20 });
   }
 }
 

@@ -5,6 +5,7 @@ import { tmpdir, userInfo } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { expect, inject, onTestFinished, test } from "vitest";
+import { ownMark } from "../../src/machine/process.ts";
 import { erase } from "./erase.ts";
 import { deadRuns, newRun, ownerName, type Run, setOwner } from "./run.ts";
 import { processesOf } from "./traces.ts";
@@ -51,8 +52,10 @@ test("what a killed run has left is found and removed: files, and processes howe
   const held = join(userInfo().homedir, ".local/state/podbot/held");
   mkdirSync(held, { recursive: true });
   const claims = [run.directory, inject("run").temporary].map((directory, at) => {
-    const path = join(held, `4194304-test${inject("run").id}${at}.json`);
-    writeFileSync(path, JSON.stringify({ names: [{ path: `${directory}/project/.podbot` }] }));
+    // Podbot itself removes those of dead processes.
+    const path = join(held, `${process.pid}-test${inject("run").id}${at}.json`);
+    const names = [{ path: `${directory}/project/.podbot`, placeholder: { kind: "directory" } }];
+    writeFileSync(path, JSON.stringify({ ...ownMark(), names }));
     onTestFinished(() => rmSync(path, { force: true }));
     return path;
   });
