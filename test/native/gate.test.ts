@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { setTimeout as wait } from "node:timers/promises";
 import { beforeAll, describe, expect, it } from "vitest";
+import { eventually } from "../eventually.ts";
 import { answer, dialling, openGuardedBox, passThrough } from "./guarded-box.ts";
 import { buildPrograms, environment, ordinary, sanitized } from "./programs.ts";
 
@@ -48,8 +49,13 @@ async function openMeeting(): Promise<Meeting> {
         stdio: ["ignore", "ignore", "pipe"],
       }),
     async say(words) {
-      await made();
-      const connection = connect(socket).on("error", () => {});
+      // A socket has its name before somebody listens at it.
+      const connection = await eventually(async () => {
+        const connecting = connect(socket);
+        await once(connecting, "connect");
+        return connecting;
+      });
+      connection.on("error", () => {});
       connection.end(words);
       connection.resume();
       // Not `once`: what is not read to its end is broken off.
