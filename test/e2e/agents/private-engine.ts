@@ -14,6 +14,7 @@ import {
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { inject } from "vitest";
+import { killAll, pids, wordsOf } from "../../suite/read.ts";
 import { call } from "../engines/api.ts";
 import type { TestEngine } from "../engines/engine.ts";
 import { base } from "../engines/execute.ts";
@@ -62,6 +63,7 @@ export async function serveIn(
       await once(service, "exit");
       await endGroup(service.pid as number);
       cli("rm", "--all", "--force", "--time", "0");
+      await endMonitors(directory);
       endPause(directory);
       // Where it has none of its own, a mount of Podman's is one of the machine's.
       if (net === null) spawnSync("umount", ["--lazy", join(directory, "graph/overlay")]);
@@ -95,6 +97,13 @@ function configure(
     CONTAINERS_STORAGE_CONF: adopt(storage, (text) => text + images),
     XDG_RUNTIME_DIR: join(directory, "xdg"),
   };
+}
+
+/** A container's monitor and its clean-up can outlive the container for a moment, and still use the directory. */
+async function endMonitors(directory: string): Promise<void> {
+  const monitors = () => pids().filter((pid) => wordsOf(pid).includes(`${directory}/`));
+  for (let tries = 0; tries < 600 && monitors().length > 0; tries++) await sleep(50);
+  killAll(monitors());
 }
 
 /** A rootless Podman has a second process, in the user namespace, which does not always end with the first. */
