@@ -8,7 +8,7 @@ import { removeNoted } from "./shared-directories.ts";
 import { endProcesses, processesOf, removeTraces } from "./traces.ts";
 
 /** How long a process that was told to end may take, on a busy machine, before it counts as left behind. */
-const graceMs = patience * 5_000;
+const graceMs = patience * 30_000;
 
 /** Removes a run whose tests are over. A process that is still running then is an error. */
 export async function endRun(run: Run): Promise<void> {
