@@ -72,8 +72,7 @@ it("podbot-warden, sanitized build, survives thousands of damaged conversations"
   });
 
   // The control: an undamaged conversation starts a command and is never refused.
-  const whole = await Promise.all(sound.slice(0, 2).map((bytes) => converse(keeper, bytes, 60_000)));
-  expect(whole).toEqual([expect.stringMatching(/^P[^B]*X$/), expect.stringMatching(/^P[^B]*X$/)]);
+  expect(await converse(keeper, sound[0] ?? Buffer.alloc(0), 60_000)).toMatch(/^P[^B]*X$/);
 
   const told: string[] = [];
   const inParallel = Array.from({ length: 24 }, async (_, first) => {
