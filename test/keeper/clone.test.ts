@@ -5,7 +5,7 @@ import { describe, expect, test } from "vitest";
 import { UsageError } from "../../src/errors.ts";
 import { holdLease } from "../../src/github/lease.ts";
 import type { SessionRecord } from "../../src/registry/record.ts";
-import { isClockSteady } from "../faults/thorough.ts";
+import { isClockSteady, patience } from "../faults/thorough.ts";
 import { appKey } from "../github/town.ts";
 import { cloneOf, configOf, inClone, leftovers, openClone, repository, say, settle } from "./github-world.ts";
 
@@ -136,14 +136,16 @@ test("a clone whose keeper was killed can still be looked at, and goes with the 
 test.runIf(isClockSteady)(
   "whoever leaves the token to the daemon has the first one, and holds nobody up who writes the next",
   async () => {
-    const { world, town } = await settle({ tokenMs: 3_000 });
+    // Long enough to clone with it.
+    const tokenMs = patience * 6_000;
+    const { world, town } = await settle({ tokenMs });
     const session = await openClone(world, { githubToken: "daemon" }, { detached: true });
     const runtime = join(world.directory, "run/podbot", session.id);
     expect((await say(session.sandbox, "cat /run/secrets/ghapp_token")).stdout).toBe(town.minted[0]?.value);
     const lease = holdLease(runtime);
     expect(lease).not.toBeNull();
     lease?.release();
-    await new Promise((resolve) => setTimeout(resolve, 3_500));
+    await new Promise((resolve) => setTimeout(resolve, tokenMs + 500));
     expect(town.minted).toHaveLength(1);
     await session.stop();
     // A keeper that keeps it has that right.

@@ -118,7 +118,8 @@ describe.each([ordinary, sanitized])("podbot-warden as the first process of a bo
   });
 
   it("says so when it has been told how the commands ended", async () => {
-    const agent = await start("trap 'echo asked' TERM; echo here; while :; do sleep 0.01; done");
+    // SIGCONT is the last signal of a request to end, and comes to the attendant before it comes to the agent.
+    const agent = await start("trap '' TERM; trap 'echo asked' CONT; echo here; while :; do sleep 0.01; done");
     await agent.untilOutput("here");
     const attendant = childrenOf(first() as number)[0] as number;
     const quitting = new Conversation(await keeper.connection());
