@@ -53,8 +53,10 @@ export const docker: Starter = {
       async stop() {
         service.resume();
         try {
-          const ids = service.isRunning ? await cli("ps", "--all", "--quiet") : "";
-          if (ids !== "") await cli("rm", "--force", ...ids.split("\n"));
+          // By name: Docker may still list a nameless container that it has removed, and fail to remove it again.
+          const listed = service.isRunning ? await cli("ps", "--all", "--format", "{{.Names}}") : "";
+          const names = listed.split("\n").filter((name) => name !== "");
+          if (names.length > 0) await cli("rm", "--force", ...names);
         } finally {
           await end();
         }

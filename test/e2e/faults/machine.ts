@@ -23,6 +23,13 @@ export interface Container {
   readonly state: string;
 }
 
+/** A container as the engine lists it. */
+interface Found {
+  readonly Id: string;
+  readonly Names: readonly string[];
+  readonly State: string;
+}
+
 /** A world whose sessions run in an engine's containers. Its processes and containers are found by its name. */
 export class EnginePlace {
   readonly world = new World();
@@ -94,8 +101,19 @@ export class EnginePlace {
     const path = `/v1.40/containers/json?all=true&filters=${encodeURIComponent(filters)}`;
     const answer = await call(this.engine.socket, "GET", path);
     expect(answer).toMatchObject({ status: 200 });
-    const found = JSON.parse(answer.body) as readonly { readonly Names: readonly string[]; readonly State: string }[];
-    return found.map(({ Names, State }) => ({ name: Names[0]?.replace(/^\//, "") ?? "", state: State }));
+    const found = JSON.parse(answer.body) as readonly Found[];
+    const known = await Promise.all(found.map(async (one) => ((await this.#isKnown(one)) ? [one] : [])));
+    return known.flat().map(({ Names, State }) => ({ name: Names[0]?.replace(/^\//, "") ?? "", state: State }));
+  }
+
+  /**
+   * Docker 20.10 ends the containers that it finds when it restarts and removes them. Sometimes it goes on listing one
+   * of them until its next restart, without a name, and answers 404 to everything that is asked about it.
+   */
+  async #isKnown({ Id, Names }: Found): Promise<boolean> {
+    if (Names.length > 0) return true;
+    const { status } = await call(this.engine.socket, "GET", `/v1.40/containers/${Id}/json`);
+    return status !== 404;
   }
 
   /** Commands that were started in this world, and processes in containers that mount something of it. */
