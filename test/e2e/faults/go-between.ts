@@ -17,6 +17,7 @@ export type Act = () => "go on" | "hold";
 export class GoBetween implements Disposable {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
+  readonly #answers = new Map<Question, string>();
   #watched: { readonly question: Question; readonly moment: Moment; readonly act: Act } | null = null;
 
   private constructor(server: Server) {
@@ -35,6 +36,11 @@ export class GoBetween implements Disposable {
   /** Runs `act` once, at the next such moment. */
   at(question: Question, moment: Moment, act: Act): void {
     this.#watched = { question, moment, act };
+  }
+
+  /** The beginning of the engine's latest answer to such a request. */
+  answerTo(question: Question): string | null {
+    return this.#answers.get(question) ?? null;
   }
 
   #serve(client: Socket, path: string): void {
@@ -58,11 +64,12 @@ export class GoBetween implements Disposable {
       if (isHeld) return;
       bytesLeft -= bytes.length;
       const isWhole = bytesLeft <= 0;
-      engine.write(bytes, () => {
-        if (isWhole) reach("passed on");
+      engine.write(bytes, (error) => {
+        if (isWhole && error == null) reach("passed on");
       });
     });
     engine.on("data", (bytes) => {
+      if (asked !== null) this.#answers.set(asked, bytes.toString("latin1"));
       reach("answered");
       asked = null;
       if (client.destroyed) engine.destroy();
