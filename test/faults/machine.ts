@@ -140,11 +140,13 @@ export class Machine {
     return [...linesOf(`/proc/${this.#first}/mountinfo`), ...ours];
   }
 
-  shutDown(): void {
+  /** Its files go after its processes, which the kernel ends in its own time: one that runs could make more files. */
+  async shutDown(): Promise<void> {
     this.#holder?.stdin?.end();
     this.#holder?.kill("SIGKILL");
-    // The kernel ends the processes of the machine in its own time.
-    rmSync(this.world.directory, { recursive: true, force: true, maxRetries: 20 });
+    // The first process of a PID namespace is a zombie only when all others of it have ended.
+    await until("the machine's processes end", () => stateOf(this.#first) === null || stateOf(this.#first) === "Z");
+    rmSync(this.world.directory, { recursive: true, force: true });
   }
 }
 
@@ -158,9 +160,13 @@ export interface Listed {
 
 const machines: Machine[] = [];
 
-afterAll(() => {
-  for (const machine of machines) machine.shutDown();
+afterAll(async () => {
+  for (const machine of machines) await machine.shutDown();
 });
+
+function stateOf(pid: number): string | null {
+  return table().find((process) => process.pid === pid)?.state ?? null;
+}
 
 /** Every process that can be seen from here. */
 function table(): readonly Omit<Process, "argv">[] {

@@ -10,7 +10,8 @@ describe("in a terminal", () => {
     const screen = openTerminal(world);
     screen.type(`${podbot} sandbox -- python3 -q`);
     await screen.sees(/>>> $/m);
-    screen.type("import time; time.sleep(300)");
+    screen.type("import time; print('as' + 'leep'); time.sleep(300)");
+    await screen.sees(/^asleep$/m);
     screen.press("C-c");
     await screen.sees(/KeyboardInterrupt/);
     screen.type("print('still', 'here')");
