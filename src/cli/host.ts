@@ -41,13 +41,12 @@ export async function run(parsed: Parsed, io: Io): Promise<number> {
       const progress = showProgress(planned.plan, quiet, aside);
       const options = { dedicated: true, signal, errors, isAbandoned, onAsked: asked.remember, ...progress.options };
       const session = await hostPlanned(planned, { input, output }, options).finally(progress.done);
-      attached();
       if (!quiet)
         warn(
           session.warnings.filter((text) => !planned.warnings.includes(text)),
           aside,
         );
-      return attend(session, quiet ? () => {} : (line) => sayTo(aside, line), io);
+      return attend(session, quiet ? () => {} : (line) => sayTo(aside, line), attached);
     });
     if (!quiet) warn([...asked.summary(), ...appeared(planned.plan)], aside);
     await leave(errors);

@@ -36,11 +36,11 @@ export function runSession(
   planned: PlannedSandbox,
   parsed: Parsed,
   timeoutMs: number | undefined,
-  io: Io,
+  caller: Io,
 ): Promise<number> {
   const quiet = parsed.switches.has("quiet");
   const asked = rememberRefusals();
-  return untilAttached(io, async (signal, attached) => {
+  return untilAttached(caller, async (signal, io) => {
     const progress = showProgress(planned.plan, quiet, io);
     const place = findPlace(parsed.switches.has("no-tty"), io);
     // Where no session starts, nobody asks for it.
@@ -52,7 +52,7 @@ export function runSession(
       ...progress.options,
     }).finally(progress.done);
     if (!quiet) warn(session.warnings, io);
-    const { code } = await runAgent(session, await place, { signal, ...(timeoutMs && { timeoutMs }) }, attached, io);
+    const { code } = await runAgent(session, await place, { signal, ...(timeoutMs && { timeoutMs }) }, io);
     // Whoever is tired of waiting for what the agent has left in the background may say so.
     const forget = io.onSignal(() => void session[Symbol.asyncDispose]());
     await session.stop();
@@ -72,21 +72,13 @@ async function findPlace(isPlain: boolean, io: Io): Promise<Place> {
   return terminal === null ? { streams: await io.streams() } : { terminal };
 }
 
-async function runAgent(
-  session: Session,
-  place: Place,
-  options: AgentOptions,
-  attached: () => void,
-  io: Io,
-): Promise<Exit> {
+async function runAgent(session: Session, place: Place, options: AgentOptions, io: Io): Promise<Exit> {
   const { graceMs } = session.plan;
   if ("streams" in place) {
     const agent = await session.run(options);
-    attached();
     return attachPipes(agent, place.streams, io, graceMs);
   }
   const { terminal } = place;
   const agent = await session.run(options, terminal.size() ?? ordinarySize);
-  attached();
   return attachTerminal(agent, terminal, io, graceMs);
 }
