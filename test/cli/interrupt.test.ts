@@ -63,24 +63,14 @@ describe("a signal during a start that can be called off", () => {
     await expect(work).rejects.toThrow("another failure");
   });
 
-  test("that has come too late to call it off reaches whoever takes over", async () => {
+  test.each([
+    ["that has come too late to call it off", () => wait(20)],
+    ["that Node has not reported yet", () => {}],
+  ])("%s reaches whoever takes over", async (_, pass) => {
     const heard: Signal[] = [];
-    const status = untilAttached(io, async (_, attached) => {
+    const status = untilAttached(io, async (_signal, attached) => {
       hangUp();
-      await wait(20);
-      const forget = attached.onSignal((signal) => heard.push(signal));
-      await report(heard);
-      forget();
-      return 7;
-    });
-    expect(await status).toBe(7);
-    expect(heard).toEqual(["SIGHUP"]);
-  });
-
-  test("that Node has not reported yet reaches whoever takes over", async () => {
-    const heard: Signal[] = [];
-    const status = untilAttached(io, async (_, attached) => {
-      hangUp();
+      await pass();
       const forget = attached.onSignal((signal) => heard.push(signal));
       await report(heard);
       forget();
