@@ -33,10 +33,10 @@ export async function attachPipes(
 export async function attachTerminal(
   process: TerminalProcess,
   terminal: Terminal,
+  streams: Streams,
   io: Io,
   graceMs: number,
 ): Promise<Exit> {
-  const streams = await io.streams();
   const over = new AbortController();
   const pass = passOn(process, graceMs);
   const onSignal = (signal: Signal) => {

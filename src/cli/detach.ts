@@ -4,12 +4,15 @@ import { text } from "node:stream/consumers";
 import { SessionError } from "../errors.ts";
 import { thisHost } from "../machine/host.ts";
 import { findOwnProgram } from "../machine/programs.ts";
+import type { Signal } from "../wall/wall.ts";
 import { allValues, type Parsed } from "./command.ts";
+import { holdSignal, statuses } from "./interrupt.ts";
 import type { Io } from "./io.ts";
 import { handedOn } from "./keep.ts";
 
 /** Leaves a session to a process of its own, `podbot keep`, and goes when that says that all is well. */
 export async function detach(parsed: Parsed, io: Io): Promise<number> {
+  const holding = holdSignal(io);
   const child = spawn(thisHost().node, [findOwnProgram(), "keep", ...wordsOf(parsed)], {
     // Whoever stands in a directory hands that on, and not its name: another may be called so by now.
     ...(io.cwdIdentity === undefined ? { cwd: io.cwd } : {}),
@@ -20,19 +23,24 @@ export async function detach(parsed: Parsed, io: Io): Promise<number> {
   const ended = once(child, "exit") as Promise<[number | null, string | null]>;
   const complaint = text(child.stderr).catch(() => "");
   // Called off before anybody was told its id, it must not run on unknown.
-  const forget = io.onSignal((signal) => void child.kill(signal));
+  let calledOff = null as Signal | null;
+  const forget = holding.onSignal((signal) => {
+    calledOff = signal;
+    child.kill(signal);
+  });
   try {
     const announced = await firstLine(child.stdout);
-    if (announced === null) {
-      const [status, signal] = await ended;
-      io.stderr.write(await complaint);
-      if (status !== null) return status;
-      throw new SessionError("SESSION_ENDED", `The session's keeper was ended by ${signal} before it had started.`, {
-        hint: "Start it again; `podbot ps` shows whether anything is left.",
-      });
+    if (announced !== null) {
+      io.stdout.write(`${announced}\n`);
+      if (calledOff === null) return 0;
     }
-    io.stdout.write(`${announced}\n`);
-    return 0;
+    const [status, signal] = await ended;
+    io.stderr.write(await complaint);
+    if (calledOff !== null) return statuses[calledOff];
+    if (status !== null) return status;
+    throw new SessionError("SESSION_ENDED", `The session's keeper was ended by ${signal} before it had started.`, {
+      hint: "Start it again; `podbot ps` shows whether anything is left.",
+    });
   } finally {
     forget();
     child.unref();

@@ -25,7 +25,7 @@ export async function run(parsed: Parsed, io: Io): Promise<number> {
   const holding = holdSignal(io);
   if (terminal !== null) {
     const process = await sandbox.exec(command, terminal.size() ?? ordinarySize);
-    return (await attachTerminal(process, terminal, holding, graceMs)).code;
+    return (await attachTerminal(process, terminal, await io.streams(), holding, graceMs)).code;
   }
   const process = await sandbox.exec(command);
   if (!detached) return (await attachPipes(process, await io.streams(), holding, graceMs)).code;

@@ -41,12 +41,13 @@ export async function run(parsed: Parsed, io: Io): Promise<number> {
       const progress = showProgress(planned.plan, quiet, aside);
       const options = { dedicated: true, signal, errors, isAbandoned, onAsked: asked.remember, ...progress.options };
       const session = await hostPlanned(planned, { input, output }, options).finally(progress.done);
+      attached();
       if (!quiet)
         warn(
           session.warnings.filter((text) => !planned.warnings.includes(text)),
           aside,
         );
-      return attend(session, quiet ? () => {} : (line) => sayTo(aside, line), attached);
+      return attend(session, quiet ? () => {} : (line) => sayTo(aside, line), io);
     });
     if (!quiet) warn([...asked.summary(), ...appeared(planned.plan)], aside);
     await leave(errors);

@@ -5,12 +5,13 @@ import type { Io } from "./io.ts";
 export const statuses: Readonly<Record<Signal, number>> = { SIGHUP: 129, SIGINT: 130, SIGQUIT: 131, SIGTERM: 143 };
 
 /**
- * Does work that a signal calls off, until the first listener of `attached` takes over the signals. At no time does one
- * find nobody: it would end this process at once, and leave its session without a keeper.
+ * Does work that a signal calls off, until it says that somebody else takes care of signals. At no time does one find
+ * nobody: it would end this process at once, and leave its session without a keeper. Between `attached` and the other
+ * listener nothing may be waited for.
  */
 export async function untilAttached(
   io: Io,
-  work: (signal: AbortSignal, attached: Io) => Promise<number>,
+  work: (signal: AbortSignal, attached: () => void) => Promise<number>,
 ): Promise<number> {
   const interrupt = new AbortController();
   let first: Signal | null = null;
@@ -20,17 +21,10 @@ export async function untilAttached(
     first ??= signal;
     interrupt.abort();
   });
-  const onSignal: Io["onSignal"] = (listener) => {
-    const stop = io.onSignal(listener);
-    isAttached = true;
-    const missed = first;
-    first = null;
-    // The work was done when it came, so nobody noticed.
-    if (missed !== null) listener(missed);
-    return stop;
-  };
   try {
-    return await work(interrupt.signal, { ...io, onSignal });
+    return await work(interrupt.signal, () => {
+      isAttached = true;
+    });
   } catch (error) {
     if (first === null) throw error;
     return statuses[first];

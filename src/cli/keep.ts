@@ -29,7 +29,8 @@ export async function run(given: Parsed, caller: Io): Promise<number> {
     agent.stdin.end();
     agent.stdout.resume();
     agent.stderr.resume();
-    const forget = attached.onSignal(() => void session.stop());
+    const forget = io.onSignal(() => void session.stop());
+    attached();
     tell(session, parsed, io);
     const { code } = await agent.exited.catch((error: unknown) => {
       // An agent that ignores the request to end is killed with its sandbox, which then cannot report its exit.

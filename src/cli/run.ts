@@ -36,11 +36,11 @@ export function runSession(
   planned: PlannedSandbox,
   parsed: Parsed,
   timeoutMs: number | undefined,
-  caller: Io,
+  io: Io,
 ): Promise<number> {
   const quiet = parsed.switches.has("quiet");
   const asked = rememberRefusals();
-  return untilAttached(caller, async (signal, io) => {
+  return untilAttached(io, async (signal, attached) => {
     const progress = showProgress(planned.plan, quiet, io);
     const place = findPlace(parsed.switches.has("no-tty"), io);
     // Where no session starts, nobody asks for it.
@@ -52,7 +52,7 @@ export function runSession(
       ...progress.options,
     }).finally(progress.done);
     if (!quiet) warn(session.warnings, io);
-    const { code } = await runAgent(session, await place, { signal, ...(timeoutMs && { timeoutMs }) }, io);
+    const { code } = await runAgent(session, await place, { signal, ...(timeoutMs && { timeoutMs }) }, attached, io);
     // Whoever is tired of waiting for what the agent has left in the background may say so.
     const forget = io.onSignal(() => void session[Symbol.asyncDispose]());
     await session.stop();
@@ -62,23 +62,33 @@ export function runSession(
   });
 }
 
-/** Where the agent is attached: the caller's terminal, or his streams. */
-type Place = { readonly terminal: Terminal } | { readonly streams: Streams };
+/** Where the agent is attached: the caller's streams, and his terminal if they are on one. */
+interface Place {
+  readonly terminal: Terminal | null;
+  readonly streams: Streams;
+}
 
 /** Node takes its time to make streams. So this is done while the wall is being built, and nobody else has work. */
 async function findPlace(isPlain: boolean, io: Io): Promise<Place> {
   await setImmediate();
   const terminal = isPlain ? null : await io.terminal();
-  return terminal === null ? { streams: await io.streams() } : { terminal };
+  return { terminal, streams: await io.streams() };
 }
 
-async function runAgent(session: Session, place: Place, options: AgentOptions, io: Io): Promise<Exit> {
+async function runAgent(
+  session: Session,
+  { terminal, streams }: Place,
+  options: AgentOptions,
+  attached: () => void,
+  io: Io,
+): Promise<Exit> {
   const { graceMs } = session.plan;
-  if ("streams" in place) {
+  if (terminal === null) {
     const agent = await session.run(options);
-    return attachPipes(agent, place.streams, io, graceMs);
+    attached();
+    return attachPipes(agent, streams, io, graceMs);
   }
-  const { terminal } = place;
   const agent = await session.run(options, terminal.size() ?? ordinarySize);
-  return attachTerminal(agent, terminal, io, graceMs);
+  attached();
+  return attachTerminal(agent, terminal, streams, io, graceMs);
 }

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { setTimeout as wait } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { holdSignal, untilAttached } from "../../src/cli/interrupt.ts";
@@ -15,6 +16,13 @@ const io = {
 
 const hangUp = () => process.kill(process.pid, "SIGHUP");
 
+/** Resolves when Node has reported the signal to its listeners. */
+async function hangUpAndReport(): Promise<void> {
+  const reported = once(process, "SIGHUP");
+  hangUp();
+  await reported;
+}
+
 /** Node has received the signal by the time that `hangUp` returns, and reports it later. */
 async function report(heard: readonly Signal[]): Promise<readonly Signal[]> {
   await until("the signal is heard", () => heard.length > 0);
@@ -25,8 +33,7 @@ async function report(heard: readonly Signal[]): Promise<readonly Signal[]> {
 describe("a signal during a start that cannot be called off", () => {
   test("is kept for the first listener", async () => {
     const holding = holdSignal(io);
-    hangUp();
-    await wait(20);
+    await hangUpAndReport();
     const heard: Signal[] = [];
     const forget = holding.onSignal((signal) => heard.push(signal));
     expect(heard).toEqual(["SIGHUP"]);
@@ -53,25 +60,23 @@ describe("a signal during a start that can be called off", () => {
     expect(await status).toBe(129);
   });
 
-  test("is no excuse for what fails after somebody has taken over", async () => {
+  test("is no excuse for what fails after somebody else takes care of signals", async () => {
     const work = untilAttached(io, async (_, attached) => {
-      using _listener = { [Symbol.dispose]: attached.onSignal(() => {}) };
-      hangUp();
-      await wait(20);
+      const forget = io.onSignal(() => {});
+      attached();
+      await hangUpAndReport();
+      forget();
       throw new Error("another failure");
     });
     await expect(work).rejects.toThrow("another failure");
   });
 
-  test.each([
-    ["that has come too late to call it off", () => wait(20)],
-    ["that Node has not reported yet", () => {}],
-  ])("%s reaches whoever takes over", async (_, pass) => {
+  test("that Node has not reported yet reaches whoever takes care of signals", async () => {
     const heard: Signal[] = [];
-    const status = untilAttached(io, async (_signal, attached) => {
+    const status = untilAttached(io, async (_, attached) => {
       hangUp();
-      await pass();
-      const forget = attached.onSignal((signal) => heard.push(signal));
+      attached();
+      const forget = io.onSignal((signal) => heard.push(signal));
       await report(heard);
       forget();
       return 7;

@@ -3,6 +3,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
 import { eventually } from "../eventually.ts";
 import { program, type World } from "../world.ts";
@@ -340,6 +341,33 @@ describe("podbot run --detach", () => {
     expect(outcome).toMatchObject({ status, stdout: "" });
     expect(outcome.stderr).toContain(`podbot: error:`);
     expect(outcome.stderr).toContain(code);
+    await expectNothingLeft(world);
+  });
+
+  test.each([
+    ["SIGINT", 130],
+    ["SIGTERM", 143],
+  ] as const)("that %s calls off, whenever it comes, leaves no session without an id", async (signal, status) => {
+    const world = sessionWorld();
+    const announced: string[] = [];
+    for (let delayMs = 10; delayMs <= 400; delayMs += 15) {
+      const child = world.spawn(["run", "-q", "-d", "--agent", "custom", "--", "sleep", "300"]);
+      const said = { stdout: "", stderr: "" };
+      child.stdout?.on("data", (bytes) => (said.stdout += bytes));
+      child.stderr?.on("data", (bytes) => (said.stderr += bytes));
+      const closed = once(child, "close");
+      await wait(delayMs);
+      child.kill(signal);
+      const ended = { end: (await closed).find((one) => one !== null), ...said };
+      // A process that has barely begun ends by the signal itself.
+      expect(ended).toMatchObject({ end: expect.toBeOneOf([0, status, signal]), stderr: "" });
+      if (said.stdout !== "") announced.push(said.stdout.trim());
+      else expect(ended.end).not.toBe(0);
+    }
+    const listed = JSON.parse((await world.podbot(["ps", "--json"])).stdout) as { id: string; state: string }[];
+    expect(listed.filter(({ id }) => !announced.includes(id))).toEqual([]);
+    expect(listed).toHaveLength(announced.length);
+    for (const id of announced) expect((await world.podbot(["stop", id])).status).toBe(0);
     await expectNothingLeft(world);
   });
 

@@ -161,7 +161,8 @@ export interface Listed {
 const machines: Machine[] = [];
 
 afterAll(async () => {
-  for (const machine of machines) await machine.shutDown();
+  const ends = await Promise.allSettled(machines.map((machine) => machine.shutDown()));
+  for (const end of ends) if (end.status === "rejected") throw end.reason;
 });
 
 function stateOf(pid: number): string | null {

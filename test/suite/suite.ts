@@ -117,7 +117,8 @@ async function runVitest(
     process.removeAllListeners("unhandledRejection").on("unhandledRejection", note);
     interruption.addEventListener("abort", () => cancel(vitest));
     interruption.throwIfAborted();
-    const { testModules, unhandledErrors } = await vitest.start([...options.only]);
+    const started = vitest.start([...options.only]);
+    const { testModules, unhandledErrors } = await unlessStuck(started, vitest, interruption);
     const all = [
       ...testModules.map((module) => ({
         file: module.toTestSpecification(),
@@ -140,10 +141,32 @@ async function runVitest(
   } finally {
     // Vitest sets the exit code for tests that failed among the others. From here on it is for failed teardowns.
     process.exitCode = 0;
-    await vitest.close();
+    await unlessStuck(vitest.close(), vitest, interruption).catch((error: unknown) => {
+      if (!interruption.aborted) throw error;
+    });
     process.off("unhandledRejection", note);
     // Vitest gives up on a worker that does not answer, but leaves it running.
     killWorkers();
+  }
+}
+
+/**
+ * After an interrupt, Vitest has its own teardown timeout to finish. It waits for ever for a worker that has ended while it
+ * was being ended; what it leaves then is erased with the run.
+ */
+async function unlessStuck<T>(work: Promise<T>, { config }: Vitest, interruption: AbortSignal): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const stuck = new Promise<never>((_, reject) => {
+    const begin = () => {
+      timer = setTimeout(() => reject(new Error("Vitest did not end after the interrupt")), config.teardownTimeout);
+    };
+    if (interruption.aborted) begin();
+    else interruption.addEventListener("abort", begin, { once: true });
+  });
+  try {
+    return await Promise.race([work, stuck]);
+  } finally {
+    clearTimeout(timer);
   }
 }
 

@@ -62,8 +62,10 @@ export function start(open: () => TestEngine, extent: Extent): void {
         expect(stderr).not.toContain("defect");
         // The engine completes a request that it has received. A container that it has started ends without its keeper,
         // and the engine removes it.
-        const stays = question === "create" ? moment !== "asked" && (await isCreated(site)) : moment === "asked";
+        const isRefused = question === "create" && moment === "passed on" && !(await isCreated(site));
+        const stays = question === "create" ? moment !== "asked" && !isRefused : moment === "asked";
         if (stays) await until("the container is there", async () => (await place.containers()).length === 1);
+        if (isRefused) expect(await place.containers()).toEqual([]);
         const [listed, ...others] = await place.ps();
         expect(listed).toMatchObject({ state: "died" });
         if (stays) expect(listed?.why).toMatch(stillThere);
