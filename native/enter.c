@@ -1,8 +1,9 @@
 /*
- * podbot-enter [--isolate | --isolate-abstract] [--doors FD] STDERR_FD -- COMMAND [ARGUMENT…] — the first program
+ * podbot-enter [--isolate | --isolate-abstract] [--mounts FD] [--doors FD] STDERR_FD -- COMMAND [ARGUMENT…] — the first program
  * inside the wall. It puts the caller's stderr in place, drops what bubblewrap needed and the command must not have,
  * and becomes the command. --isolate keeps signals inside as well as the kernel can; --isolate-abstract also keeps
- * abstract sockets apart, or fails. --doors waits at FD for a byte, which says that the box has its doors; without it,
+ * abstract sockets apart, or fails. --mounts compares the mounts here with the list at FD, before anything else; where
+ * they differ, nothing begins. --doors waits at FD for a byte, which says that the box has its doors; without it,
  * nothing begins.
  *
  * Until then, descriptor 2 is where complaints go. STDERR_FD 2 means that it is the caller's stderr already, as in
@@ -22,6 +23,7 @@
 #include <unistd.h>
 
 #include "descriptors.h"
+#include "mounts.h"
 #include "program.h"
 #include "signals.h"
 
@@ -52,6 +54,13 @@ static void wait_for_doors(int doors) {
     ssize_t count;
     while ((count = read(doors, &byte, 1)) < 0 && errno == EINTR) continue;
     if (count != 1) fail(STDERR_FILENO, "the box has no doors");
+}
+
+static void refuse_other_mounts(int list) {
+    const char *place, *wrong = compare_mounts(list, &place);
+    if (wrong == NULL) return;
+    dprintf(STDERR_FILENO, "podbot-enter: changed: %s: %s\n", place, wrong);
+    exit(FAILED);
 }
 
 /* As the kernel says it of the first process of our namespace: it sleeps when it has nothing left to do but wait. */
@@ -136,20 +145,28 @@ static void isolate_abstract_sockets(void) {
     if (!restrict_scope(SCOPE_ABSTRACT_UNIX_SOCKET)) fail_landlock(errno);
 }
 
+static bool take_number(char ***word, const char *option, int *number) {
+    char **here = *word;
+    if (*here == NULL || strcmp(*here, option) != 0 || here[1] == NULL || !parse_number(here[1], number)) return false;
+    *word += 2;
+    return true;
+}
+
 int main(int argc, char **argv) {
     char **word = argv + (argc > 0);
     bool isolate_abstract = *word != NULL && strcmp(*word, "--isolate-abstract") == 0;
     bool isolate = isolate_abstract || (*word != NULL && strcmp(*word, "--isolate") == 0);
     if (isolate) word++;
-    int doors = -1, stderr_fd;
-    bool has_doors = *word != NULL && strcmp(*word, "--doors") == 0 && word[1] != NULL && parse_number(word[1], &doors);
-    if (has_doors) word += 2;
+    int mounts, doors, stderr_fd;
+    bool has_mounts = take_number(&word, "--mounts", &mounts);
+    bool has_doors = take_number(&word, "--doors", &doors);
 
     if (word[0] == NULL || !parse_number(word[0], &stderr_fd) || stderr_fd < STDERR_FILENO || word[1] == NULL ||
         strcmp(word[1], "--") != 0 || word[2] == NULL) {
-        fail(STDERR_FILENO, "usage: podbot-enter [--isolate | --isolate-abstract] [--doors FD] STDERR_FD -- "
-                            "COMMAND [ARGUMENT...]");
+        fail(STDERR_FILENO, "usage: podbot-enter [--isolate | --isolate-abstract] [--mounts FD] [--doors FD] "
+                            "STDERR_FD -- COMMAND [ARGUMENT...]");
     }
+    if (has_mounts) refuse_other_mounts(mounts);
     if (has_doors) wait_for_doors(doors);
     if (stderr_fd != STDERR_FILENO) refuse_to_be_an_orphan();
     put_stderr_in_place(stderr_fd);

@@ -11,7 +11,8 @@
  *                  whether it still lives
  *   4              the caller's real stderr, which podbot-enter puts back in place
  *   5 … 5+P-1      pins: opened paths, and pipes with files that are still being made
- *   F … F+D-1      one memory file for each data blob, in the letter's order; F is 5+P
+ *   F … F+D-1      one memory file for each data blob, in the letter's order; F is 5+P. Where there is a tree of
+ *                  mounts, the first one is the list of them, for podbot-enter
  *   F+D            the option words, each ended by NUL, for bubblewrap's --args
  *
  * If the box is to have doors, F is 5+P+2. Node's channel comes at 5+P, and goes to a process of its own, which opens
@@ -25,6 +26,7 @@
  *
  *   A  one option word for bubblewrap      C  one word of the command inside
  *   D  one data blob                       E  the end: length 0, and nothing after it
+ *   M  one step of building the tree of mounts, before all A, C and D: see tree.h
  *   G  before all others: there are doors, at these ports, each a 16-bit little-endian number
  */
 #include <errno.h>
@@ -43,7 +45,9 @@
 
 #include "descriptors.h"
 #include "doors.h"
+#include "failure.h"
 #include "porter.h"
+#include "tree.h"
 
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434
@@ -57,7 +61,6 @@ enum {
     MAX_PINS = 65536,
     MAX_BLOBS = 4096,
     MAX_WORDS = 65536,
-    FAILED = 125,
 };
 
 static const char MAGIC[] = "podbot1\n";
@@ -72,19 +75,10 @@ struct order {
     size_t blobs, words;
     char *options;
     size_t options_length;
+    bool builds_tree;
     char **command; /* bubblewrap's argument vector; the words of the command follow its first four */
     size_t command_length;
 };
-
-static _Noreturn void fail(const char *what) {
-    dprintf(STDERR_FILENO, "podbot-launch: %s\n", what);
-    exit(FAILED);
-}
-
-static _Noreturn void fail_with_error(const char *what) {
-    dprintf(STDERR_FILENO, "podbot-launch: %s: %s\n", what, strerror(errno));
-    exit(FAILED);
-}
 
 static void *allocate(size_t size) {
     void *memory = malloc(size);
@@ -226,12 +220,28 @@ static void add_command_word(struct order *order, const unsigned char *bytes, si
     order->command[order->command_length++] = word;
 }
 
+static void add_mount_step(struct order *order, const unsigned char *bytes, size_t length) {
+    if (order->words > 0 || order->blobs > 0) fail("the letter mounts too late");
+    if (!order->builds_tree) begin_tree();
+    order->builds_tree = true;
+    take_step((const char *)bytes, length);
+}
+
+static void store_mounts(struct order *order) {
+    size_t length;
+    char *list = finish_tree(&length);
+    store(order, list, length);
+    order->builds_tree = false;
+}
+
 static void follow(struct letter *letter, struct order *order) {
     for (;;) {
         unsigned char type = *take(letter, 1);
         uint32_t length = take_number(letter);
         const unsigned char *bytes = take(letter, length);
+        if (type != 'M' && order->builds_tree) store_mounts(order);
         switch (type) {
+        case 'M': add_mount_step(order, bytes, length); break;
         case 'A': add_option(order, bytes, length); break;
         case 'C': add_command_word(order, bytes, length); break;
         case 'D': add_blob(order, bytes, length); break;

@@ -38,6 +38,15 @@ function readSetting(path: string): string | null {
 
 /** Whether Landlock can keep abstract sockets of the host apart (ABI 6, Linux 6.12). */
 export function canScopeAbstractSockets(release: string): boolean {
+  return isAtLeast(release, 6, 12);
+}
+
+/** Whether mounts can be built by descriptor, with their flags. */
+export function canMountByDescriptor(release: string): boolean {
+  return isAtLeast(release, 5, 12);
+}
+
+function isAtLeast(release: string, wantedMajor: number, wantedMinor: number): boolean {
   const [major = 0, minor = 0] = release.split(/[.-]/).map(Number);
-  return major > 6 || (major === 6 && minor >= 12);
+  return major > wantedMajor || (major === wantedMajor && minor >= wantedMinor);
 }

@@ -1,24 +1,35 @@
 import { closeSync, constants, fstatSync, openSync, readFileSync } from "node:fs";
 import { WallError } from "../errors.ts";
-import type { Operation } from "../plan/plan.ts";
+import type { Operation, Plan } from "../plan/plan.ts";
 
 /** Linux: a descriptor that names a file without opening it, and never through a link. Node has no names for these. */
 const O_PATH = 0o10000000;
 const O_NOFOLLOW = 0o400000;
 
+type Bind = Extract<Operation, { kind: "bind" }>;
 type Pinned = Extract<Operation, { kind: "bind" | "copy" }>;
 
+export interface Pin {
+  readonly descriptor: number;
+  /** What it stands for, as `dev:ino`: also where Podbot has made it itself. */
+  readonly identity: string;
+}
+
 export interface Pins extends Disposable {
-  /** One descriptor for each bind operation, in order; the same source shares one. */
-  readonly descriptors: readonly number[];
-  /** What each of them stands for, as `dev:ino`: also of what Podbot has made itself. */
+  /** The pin of one of the binds. */
+  of(bind: Bind): Pin;
+  /** Of each bind, in order. */
   readonly identities: readonly string[];
   /** Throws where a path stands for something else by now. */
   lookAgain(): void;
 }
 
+export function bindsOf({ operations }: Pick<Plan, "operations">): readonly Bind[] {
+  return operations.filter((operation) => operation.kind === "bind");
+}
+
 /** Opens what a plan mounts, and makes sure that it is still what was surveyed. */
-export function openPins(binds: readonly Extract<Operation, { kind: "bind" }>[]): Pins {
+export function openPins(binds: readonly Bind[]): Pins {
   const opened = new Map<string, number>();
   const close = () => {
     for (const descriptor of opened.values()) closeSync(descriptor);
@@ -33,14 +44,17 @@ export function openPins(binds: readonly Extract<Operation, { kind: "bind" }>[])
     close();
     throw error;
   }
-  const descriptors = binds.map(({ source }) => opened.get(source) as number);
-  const identities = descriptors.map(identityOf);
+  const of = ({ source }: Bind) => {
+    const descriptor = opened.get(source) as number;
+    return { descriptor, identity: identityOf(descriptor) };
+  };
+  const identities = binds.map((bind) => of(bind).identity);
   const lookAgain = () => {
     using again = openPins(binds);
     const at = again.identities.findIndex((identity, number) => identity !== identities[number]);
     if (at >= 0) throw changed((binds[at] as (typeof binds)[number]).source, "it was replaced meanwhile");
   };
-  return { descriptors, identities, lookAgain, [Symbol.dispose]: close };
+  return { of, identities, lookAgain, [Symbol.dispose]: close };
 }
 
 /** Settings are small; what is not would be held in memory. */
@@ -65,7 +79,7 @@ function openPin(path: string, flags = O_PATH): number {
   try {
     return openSync(path, flags | O_NOFOLLOW);
   } catch (cause) {
-    throw changed(path, "it can no longer be opened", cause);
+    throw changed(path, "it can no longer be opened", {}, cause);
   }
 }
 
@@ -81,10 +95,10 @@ function identityOf(descriptor: number): string {
   return `${dev}:${ino}`;
 }
 
-function changed(path: string, why: string, cause?: unknown): WallError {
+export function changed(path: string, why: string, more: Readonly<Record<string, unknown>> = {}, cause?: unknown) {
   return new WallError("PATH_CHANGED", `${path} changed between the plan and the start: ${why}.`, {
     hint: "Nothing was started. Find out who moves files there, then start again.",
-    details: { path },
+    details: { path, ...more },
     cause,
   });
 }

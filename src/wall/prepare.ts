@@ -3,7 +3,7 @@ import { FilesystemError, WallError } from "../errors.ts";
 import { isGranted } from "../plan/access.ts";
 import type { Operation, Plan } from "../plan/plan.ts";
 import { type Holding, holdNames } from "./held.ts";
-import { openPins } from "./pin.ts";
+import { bindsOf, openPins } from "./pin.ts";
 import type { Gap } from "./wall.ts";
 
 export interface Preparation {
@@ -75,7 +75,7 @@ function namesSocket({ details }: WallError, plan: Plan): boolean {
 
 /** Throws if a path was moved while the wall was being built: that is the cause of the failure. */
 function refuseChanged(plan: Plan): void {
-  using _pins = openPins(plan.operations.filter((operation) => operation.kind === "bind"));
+  using _pins = openPins(bindsOf(plan));
 }
 
 function withoutVanished(plan: Plan): Plan {

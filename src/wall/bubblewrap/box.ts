@@ -10,7 +10,7 @@ import { corner } from "../../plan/wrappers.ts";
 import { collectDoors } from "../doors.ts";
 import { doorsOf } from "../guarded.ts";
 import { bindOwn } from "../own.ts";
-import { openPins } from "../pin.ts";
+import { bindsOf, openPins } from "../pin.ts";
 import { openReception, type Reception } from "../reception.ts";
 import type { Box, BoxBirth, Exit } from "../wall.ts";
 import { wallFailure } from "./complaint.ts";
@@ -102,13 +102,13 @@ function launchWarden(
 ): ChildProcess {
   // As the first process of its namespace, nobody inside can kill it.
   const command = [`${corner}/warden`, socketInside(id)];
-  const letter = writeLetter(plan, filter, env, { first: { options: ["--as-pid-1"], command }, trust });
-  const pins = openPins(letter.pins);
+  const pins = openPins(bindsOf(plan));
   const secret = openAnonymous(token);
   const nothing = openSync("/dev/null", "r+");
   try {
+    const letter = writeLetter(plan, filter, env, pins, { first: { options: ["--as-pid-1"], command }, trust });
     // A session of its own, so that no terminal of ours reaches into the box and no Ctrl-C of ours ends it.
-    return startLauncher(programs, letter, [complaints, ...pins.descriptors], [secret, nothing, nothing], true);
+    return startLauncher(programs, letter, complaints, [secret, nothing, nothing], true);
   } finally {
     closeSync(nothing);
     closeSync(secret);

@@ -2,6 +2,8 @@ import { type PodbotError, WallError } from "../../errors.ts";
 import { namespaceBars } from "../../machine/namespaces.ts";
 import type { Plan } from "../../plan/plan.ts";
 import { doorsFailure } from "../doors-failure.ts";
+import { changed } from "../pin.ts";
+import { gapByPath } from "./gaps.ts";
 
 /** Numbers of <errno.h> that mean "there is no such program". */
 const absent = [2, 20];
@@ -30,6 +32,14 @@ export function wallFailure(complaint: string): PodbotError {
   // If bubblewrap itself has failed, the doors failed only as a consequence.
   if (/^(podbot-gate: |podbot-enter: the box has no doors)/m.test(said) && !/^bwrap: /m.test(said)) {
     return doorsFailure(said);
+  }
+  const moved = /^podbot-(?:launch|enter): changed: (.*): ([^:]*)$/ms.exec(said);
+  if (moved !== null) return changed(moved[1] as string, moved[2] as string, details);
+  if (/^podbot-launch: cannot (?:keep|copy|mount|make a file system|change)/m.test(said)) {
+    return new WallError("GAP", `This machine does not let Podbot build the mounts by descriptor: ${said}`, {
+      hint: gapByPath.remedy,
+      details,
+    });
   }
   if (/landlock/.test(said)) {
     return new WallError("GAP", `The kernel refused to set abstract sockets apart: ${said}`, {

@@ -1,9 +1,18 @@
-import { canScopeAbstractSockets } from "../../machine/namespaces.ts";
+import { canMountByDescriptor, canScopeAbstractSockets } from "../../machine/namespaces.ts";
 import { limitsSet } from "../../plan/limits.ts";
 import type { Plan } from "../../plan/plan.ts";
 import { seccompArchitectures } from "../seccomp.ts";
 import type { Gap } from "../wall.ts";
 import { abstractSockets } from "./render.ts";
+import { mountsByPath } from "./steps.ts";
+
+/** bubblewrap itself looks up where a mount goes, while agents in the same directory may exchange what is there. */
+export const gapByPath: Gap = {
+  name: mountsByPath,
+  about:
+    "Mounts cannot be built by descriptor here, which takes Linux 5.12 and the right to make user namespaces: an agent that already runs in the directory could lead a mount elsewhere.",
+  remedy: `Allow user namespaces to podbot-launch (\`podbot doctor\` says how), or accept it: sandbox.accept_gaps = ["${mountsByPath}"].`,
+};
 
 /** What of a plan bubblewrap cannot enforce on a machine like this. */
 export function findGaps(plan: Plan, machine: { readonly arch: string; readonly release: string }): readonly Gap[] {
@@ -16,6 +25,7 @@ export function findGaps(plan: Plan, machine: { readonly arch: string; readonly 
       remedy: `Use --network none, or accept it: sandbox.accept_gaps = ["${abstractSockets}"].`,
     });
   }
+  if (!canMountByDescriptor(machine.release)) gaps.push(gapByPath);
   if (!seccompArchitectures.includes(machine.arch)) {
     gaps.push({
       name: "seccomp",

@@ -28,7 +28,6 @@ export interface Launched {
 export async function launch(
   programs: Programs,
   letter: Letter,
-  pins: readonly number[],
   birth: Birth,
   stdio: Stdio,
   graceMs: number,
@@ -40,7 +39,7 @@ export async function launch(
   const complaint = () => readStart(complaints, mostBytes);
   const isReady = () => complaint().includes("podbot-enter: ready\n");
   try {
-    const child = startLauncher(programs, letter, [complaints, ...pins], stdio);
+    const child = startLauncher(programs, letter, complaints, stdio);
     const ending = endWith(child, isReady, birth, graceMs);
     const doors = collect?.(child, letter.doors ?? []);
     const failures: unknown[] = [];
@@ -77,7 +76,7 @@ export async function launch(
 export function startLauncher(
   { native, bwrap }: Programs,
   letter: Letter,
-  [complaints, ...pins]: readonly number[],
+  complaints: number,
   [stdin, stdout, stderr]: Stdio,
   detached = false,
 ): ChildProcess {
@@ -91,15 +90,15 @@ export function startLauncher(
       stdio: [
         stdin,
         stdout,
-        complaints as number,
+        complaints,
         written,
         stderr,
-        ...pins,
+        ...letter.pins,
         ...letter.late.map(() => "pipe" as const),
         ...(letter.doors === null ? [] : ["ipc" as const]),
       ],
     });
-    sendLate(child, descriptors.firstPin + pins.length, letter.late);
+    sendLate(child, descriptors.firstPin + letter.pins.length, letter.late);
     return child;
   } finally {
     closeSync(written);

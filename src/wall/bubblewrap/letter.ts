@@ -1,8 +1,9 @@
 import type { Operation, Plan } from "../../plan/plan.ts";
 import { doorsOf } from "../guarded.ts";
-import { readPinned } from "../pin.ts";
+import { type Pins, readPinned } from "../pin.ts";
 import type { TrustFile } from "../wall.ts";
 import { type References, renderCommand, renderOptions } from "./render.ts";
+import { isBubblewraps, mountSteps, mountsByPath, treePlace } from "./steps.ts";
 
 /** Descriptors of the launcher, by the layout that native/launch.c documents. */
 export const descriptors = { stderr: 4, firstPin: 5 } as const;
@@ -10,7 +11,7 @@ export const descriptors = { stderr: 4, firstPin: 5 } as const;
 /** What the launcher is told, and which sources must be open at which descriptor, in order. */
 export interface Letter {
   readonly bytes: Buffer;
-  readonly pins: readonly Extract<Operation, { kind: "bind" }>[];
+  readonly pins: readonly number[];
   /** What comes through pipes behind the pins: bubblewrap builds until it needs them, while they are still being made. */
   readonly late: readonly TrustFile[];
   /** The ports of the doors that the launcher opens, and hands over on a channel behind all these; null for none. */
@@ -28,18 +29,29 @@ export interface LetterOptions {
   readonly trust?: readonly TrustFile[];
 }
 
+/** What bubblewrap is left with where the launcher builds the mounts, and what it does alone where that is impossible. */
+function divide(plan: Plan): { readonly inTree: boolean; readonly operations: readonly Operation[] } {
+  if (plan.acceptedGaps.includes(mountsByPath)) return { inTree: false, operations: plan.operations };
+  return { inTree: true, operations: plan.operations.filter(isBubblewraps) };
+}
+
 /** The plan as the launcher reads it: mounts by descriptor, data in memory, nothing of it in any argument list. */
 export function writeLetter(
   plan: Plan,
   filter: Uint8Array,
   env: Readonly<Record<string, string>>,
+  pins: Pins,
   { first = { options: [], command: plan.command }, trust = [] }: LetterOptions = {},
 ): Letter {
-  const pins = plan.operations.filter((operation) => operation.kind === "bind");
   const doors = doorsOf(plan);
-  const firstLate = descriptors.firstPin + pins.length;
+  const { inTree, operations } = divide(plan);
+  const descriptorsOf = (binds: readonly Operation[]) =>
+    binds.flatMap((operation) => (operation.kind === "bind" ? [pins.of(operation).descriptor] : []));
+  const passed = descriptorsOf(operations);
+  const firstLate = descriptors.firstPin + passed.length;
   const firstOfDoors = firstLate + trust.length;
-  const firstBlob = firstOfDoors + (doors === null ? 0 : 2);
+  const mounts = firstOfDoors + (doors === null ? 0 : 2);
+  const firstBlob = mounts + (inTree ? 1 : 0);
   const blobs: Uint8Array[] = [];
   const blob = (bytes: Uint8Array) => `${firstBlob + blobs.push(bytes) - 1}`;
   let pinned = 0;
@@ -53,28 +65,31 @@ export function writeLetter(
     data: blob,
     copy: (operation) => blob(readPinned(operation)),
   };
+  const steps = inTree ? mountSteps(plan, (bind) => pins.of(bind).identity, trust) : [];
   const late = trust.map(({ target }, index) => ({ target, descriptor: firstLate + index }));
-  const options = renderOptions(plan, filter, references, late);
+  const tree = inTree ? ["--bind", treePlace, "/"] : [];
+  const options = renderOptions({ ...plan, operations }, filter, references, { tree, late });
   const info = doors === null ? [] : ["--info-fd", `${firstOfDoors}`];
   const variables = Object.entries(env).flatMap(([name, value]) => ["--setenv", name, value]);
-  const wait = doors === null ? null : firstOfDoors + 1;
+  const waits = { ...(inTree ? { mounts } : {}), ...(doors === null ? {} : { doors: firstOfDoors + 1 }) };
   const words = (type: Kind, list: readonly string[]) => list.map((word) => [type, Buffer.from(word)] as const);
   return {
-    pins,
+    pins: passed,
     late: trust,
     doors,
-    bytes: write(pins.length + trust.length, [
+    bytes: write(passed.length + trust.length, [
       ...(doors === null ? [] : [["G", portBytes(doors)] as const]),
+      ...steps.map((step) => ["M", step] as const),
       ...words("A", [...info, ...options, ...variables, ...first.options]),
       ...blobs.map((bytes) => ["D", bytes] as const),
-      ...words("C", renderCommand(plan, descriptors.stderr, first.command, wait)),
+      ...words("C", renderCommand(plan, descriptors.stderr, first.command, waits)),
       ["E", Buffer.alloc(0)],
     ]),
   };
 }
 
-/** Of a record: doors, a word of an option, a blob of data, a word of the command, the end. */
-type Kind = "G" | "A" | "D" | "C" | "E";
+/** Of a record: doors, a step of the mounts, a word of an option, a blob of data, a word of the command, the end. */
+type Kind = "G" | "M" | "A" | "D" | "C" | "E";
 
 function portBytes(ports: readonly number[]): Buffer {
   const bytes = Buffer.alloc(2 * ports.length);

@@ -23,12 +23,19 @@ interface LateFile {
 /** A gap in which the owner may acquiesce: see `gaps.ts`. */
 export const abstractSockets = "abstract-sockets";
 
+/** What is mounted beside the plan's operations. */
+interface Besides {
+  /** Words that mount what has been built already, before all operations. */
+  readonly tree?: readonly string[];
+  readonly late?: readonly LateFile[];
+}
+
 /** bubblewrap's options for a plan, in order. */
 export function renderOptions(
   plan: Plan,
   filter: Uint8Array,
   references: References,
-  late: readonly LateFile[] = [],
+  { tree = [], late = [] }: Besides = {},
 ): readonly string[] {
   // What is made in the corner must be there before nothing there changes any more.
   const at = plan.operations.findIndex(({ kind }) => kind === "seal");
@@ -46,6 +53,7 @@ export function renderOptions(
     // Started by root, bubblewrap would leave the command all of root's capabilities.
     "--cap-drop",
     "ALL",
+    ...tree,
     ...before.flatMap(render),
     ...late.flatMap(({ target, descriptor }) => ["--perms", "0444", "--ro-bind-data", `${descriptor}`, target]),
     ...after.flatMap(render),
@@ -91,19 +99,23 @@ function renderOperation(operation: Operation, references: References): readonly
   }
 }
 
-/** The command line inside: Podbot's first program, which becomes the command. */
+/**
+ * The command line inside: Podbot's first program, which becomes the command. `waits` has the descriptors of the list of
+ * mounts that it compares first, and of what says that the doors are open.
+ */
 export function renderCommand(
   plan: Plan,
   stderr: number,
   command: readonly string[] = plan.command,
-  doors: number | null = null,
+  waits: { readonly mounts?: number; readonly doors?: number } = {},
 ): readonly string[] {
   // Abstract sockets belong to a network.
   const isolate = plan.network.mode === "open" && !plan.acceptedGaps.includes(abstractSockets);
   return [
     `${corner}/enter`,
     isolate ? "--isolate-abstract" : "--isolate",
-    ...(doors === null ? [] : ["--doors", `${doors}`]),
+    ...(waits.mounts === undefined ? [] : ["--mounts", `${waits.mounts}`]),
+    ...(waits.doors === undefined ? [] : ["--doors", `${waits.doors}`]),
     `${stderr}`,
     "--",
     ...command,

@@ -4,7 +4,7 @@ import { thisHost } from "../../machine/host.ts";
 import type { NativePrograms } from "../../machine/programs.ts";
 import type { Plan } from "../../plan/plan.ts";
 import { type Holding, sweepHeld } from "../held.ts";
-import { openPins } from "../pin.ts";
+import { bindsOf, openPins } from "../pin.ts";
 import { buildPossible, prepare } from "../prepare.ts";
 import { type SeccompArch, seccompProgram } from "../seccomp.ts";
 import type { Birth, Box, BoxBirth, Exit, Gap, SessionId, Stdio, Wall } from "../wall.ts";
@@ -42,11 +42,11 @@ export class BubblewrapWall implements Wall {
     const holding = await this.#prepare(plan);
     try {
       return await buildPossible(plan, holding, async (possible) => {
-        const letter = writeLetter(possible, filterOf(plan), birth.env, { trust: birth.trust ?? [] });
-        const pins = openPins(letter.pins);
+        const pins = openPins(bindsOf(possible));
         try {
+          const letter = writeLetter(possible, filterOf(plan), birth.env, pins, { trust: birth.trust ?? [] });
           const programs = { native, bwrap };
-          const launched = launch(programs, letter, pins.descriptors, birth, stdio, plan.graceMs);
+          const launched = launch(programs, letter, birth, stdio, plan.graceMs);
           const { exit, ran, complaint } = await launched.catch(afterHalfBuilt);
           if (!ran) await afterHalfBuilt(wallFailure(complaint));
           const failure = executionFailure(complaint, exit.code, plan);

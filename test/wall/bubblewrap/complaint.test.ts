@@ -38,6 +38,9 @@ describe("a wall that could not be built", () => {
     ["bwrap: No permissions to creating new namespace", "USERNS_REFUSED"],
     ["bwrap: Creating new namespace failed: Operation not permitted", "USERNS_REFUSED"],
     ["podbot-enter: landlock: EOPNOTSUPP", "GAP"],
+    ["podbot-launch: cannot make a user namespace for the mounts: Operation not permitted", "USERNS_REFUSED"],
+    ["podbot-launch: cannot keep mounts to itself: Permission denied", "GAP"],
+    ["podbot-launch: cannot copy mounts: Function not implemented", "GAP"],
     ["podbot-gate: cannot listen at port 443: Address in use\npodbot-enter: the box has no doors", "DOORS_FAILED"],
     ["podbot-enter: the box has no doors", "DOORS_FAILED"],
     ["bwrap: Can't chdir to /x\npodbot-gate: cannot look at the network of the process", "WALL_FAILED"],
@@ -48,6 +51,14 @@ describe("a wall that could not be built", () => {
     expect(error).toMatchObject({ code, exitStatus: 125, details: { complaint } });
     expect(error.message).toContain(complaint);
     expect(error.hint).toBeTruthy();
+  });
+
+  test.each(["launch", "enter"])("names the path that changed, as podbot-%s says it", (program) => {
+    expect(wallFailure(`podbot-${program}: changed: /a: b\n/c: it is a link now\n`)).toMatchObject({
+      code: "PATH_CHANGED",
+      message: "/a: b\n/c changed between the plan and the start: it is a link now.",
+      details: { path: "/a: b\n/c" },
+    });
   });
 
   test("says that bubblewrap said nothing, if so", () => {

@@ -26,7 +26,14 @@ describe("a gap", () => {
     ["with a network of its own an older kernel has none", guarded, { ...modern, release: "5.15.0-91" }, []],
     ["without network an older kernel has none", none, { ...modern, release: "5.15.0-91" }, []],
     ["the filter, on an architecture that has none", none, { ...modern, arch: "riscv64" }, ["seccomp"]],
-    ["both at once", open, { arch: "ia32", release: "4.19" }, ["abstract-sockets", "seccomp"]],
+    ["all at once", open, { arch: "ia32", release: "4.19" }, ["abstract-sockets", "mounts-by-path", "seccomp"]],
+    [
+      "mounts by path, on a kernel that cannot set their flags",
+      none,
+      { ...modern, release: "5.11.22" },
+      ["mounts-by-path"],
+    ],
+    ["mounts by descriptor, on the first kernel that can", none, { ...modern, release: "5.12.0-rc1" }, []],
     [
       "one that the owner accepts is none",
       { ...open, acceptedGaps: ["abstract-sockets"] },

@@ -52,7 +52,7 @@ describe("bubblewrap's options", () => {
     const made: Operation = { kind: "directory", target: "/d", mode: 0o755, why: "" };
     const sealed: Operation = { kind: "seal", target: "/s", why: "" };
     const words = (...operations: readonly Operation[]) =>
-      renderOptions({ ...planFor([]), operations }, filter, references, trust).slice(10, -4);
+      renderOptions({ ...planFor([]), operations }, filter, references, { late: trust }).slice(10, -4);
     expect(words()).toEqual(added);
     expect(words(made)).toEqual(["--perms", "0755", "--dir", "/d", ...added]);
     expect(words(made, sealed, sealed)).toEqual([
@@ -145,7 +145,7 @@ describe("the command inside", () => {
 
   test("waits where it is told that there will be doors", () => {
     const words = ["/run/podbot/enter", "--isolate", "--doors", "9", "5", "--", "true"];
-    expect(renderCommand({ ...planFor([]), network: allowlist }, 5, ["true"], 9)).toEqual(words);
+    expect(renderCommand({ ...planFor([]), network: allowlist }, 5, ["true"], { doors: 9 })).toEqual(words);
   });
 });
 

@@ -1,0 +1,27 @@
+/*
+ * The list of a box's mounts. podbot-launch writes it of the tree that it has built; podbot-enter, the first program
+ * inside, compares it with what is there. Entries end with NUL:
+ *
+ *   mount DEVICE OPTIONS PLACE   one line of mountinfo, with its numbers and escapes
+ *   inode DEVICE:INODE PLACE     what is found at the place of a mount that the plan names
+ *   any PLACE                    there and below bubblewrap mounts what it likes
+ */
+#ifndef PODBOT_MOUNTS_H
+#define PODBOT_MOUNTS_H
+
+#include <stddef.h>
+#include <sys/stat.h>
+
+struct mounts;
+
+struct mounts *begin_mounts(void);
+void add_mount(struct mounts *mounts, const char *place, const struct stat *stat);
+void expect_any_below(struct mounts *mounts, const char *place);
+
+/* Of what is mounted at `root` and below, by this file of the kernel's. NULL if that cannot be read. */
+char *list_mounts(const struct mounts *mounts, const char *mountinfo, const char *root, size_t *length);
+
+/* Returns NULL if the mounts here are those of the list; otherwise why not, and the place that differs. */
+const char *compare_mounts(int list, const char **place);
+
+#endif
