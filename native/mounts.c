@@ -115,10 +115,10 @@ static const char *next_line(const char *text, struct line *line) {
     return end + 1;
 }
 
-static void add_line(struct text *text, const struct line *line, const char *place, int length) {
+static void add_line(struct text *text, const char *kind, const struct line *line, const char *place, int length) {
     char *entry = NULL;
-    int size = asprintf(&entry, "mount %.*s %.*s %.*s", line->lengths[DEVICE], line->words[DEVICE], line->lengths[OPTIONS],
-                        line->words[OPTIONS], length, place);
+    int size = asprintf(&entry, "%s %.*s %.*s %.*s", kind, line->lengths[DEVICE], line->words[DEVICE],
+                        line->lengths[OPTIONS], line->words[OPTIONS], length, place);
     if (size < 0) end_without_memory();
     add(text, entry, (size_t)size + 1);
     free(entry);
@@ -135,18 +135,52 @@ static bool is_covered(const struct mounts *mounts, size_t at) {
     return false;
 }
 
+static int by_path(const void *one, const void *other) {
+    return strcmp(((const struct place *)one)->path, ((const struct place *)other)->path);
+}
+
+/* The kernel writes some bytes of a path as a backslash and three octal digits. */
+static char *unescaped(const char *written, size_t length) {
+    char *path = resize(NULL, length + 1), *end = path;
+    for (const char *stop = written + length; written < stop; written++) {
+        bool is_escape = *written == '\\' && stop - written > 3;
+        *end++ = is_escape ? (char)((written[1] - '0') << 6 | (written[2] - '0') << 3 | (written[3] - '0')) : *written;
+        if (is_escape) written += 3;
+    }
+    *end = '\0';
+    return path;
+}
+
+static bool is_planned(const struct mounts *sorted, const char *written, size_t length) {
+    struct place wanted = {.path = unescaped(written, length)};
+    bool found = bsearch(&wanted, sorted->places, sorted->count, sizeof wanted, by_path) != NULL;
+    free(wanted.path);
+    return found;
+}
+
+static struct mounts sort(const struct mounts *mounts) {
+    struct mounts sorted = {resize(NULL, (mounts->count + 1) * sizeof *mounts->places), mounts->count, mounts->count};
+    memcpy(sorted.places, mounts->places, mounts->count * sizeof *mounts->places);
+    qsort(sorted.places, sorted.count, sizeof *sorted.places, by_path);
+    return sorted;
+}
+
 char *list_mounts(const struct mounts *mounts, const char *mountinfo, const char *root, size_t *length) {
     struct text lines = {NULL, 0, 0}, list = {NULL, 0, 0};
     if (!read_path(mountinfo, &lines)) return NULL;
+    struct mounts sorted = sort(mounts);
     size_t above = strlen(root);
     struct line line;
     for (const char *rest = lines.bytes; (rest = next_line(rest, &line)) != NULL;) {
         const char *place = line.words[PLACE];
         int size = line.lengths[PLACE];
         if (!is_within(place, (size_t)size, root, above)) continue;
-        if ((size_t)size == above) add_line(&list, &line, "/", 1);
-        else add_line(&list, &line, place + above, size - (int)above);
+        bool is_root = (size_t)size == above;
+        place = is_root ? "/" : place + above;
+        size = is_root ? 1 : size - (int)above;
+        add_line(&list, is_planned(&sorted, place, (size_t)size) ? "mount" : "beside", &line, place, size);
     }
+    free(sorted.places);
     for (size_t at = 0; at < mounts->count; at++) {
         const struct place *place = &mounts->places[at];
         char *entry = NULL;
@@ -163,43 +197,58 @@ char *list_mounts(const struct mounts *mounts, const char *mountinfo, const char
     return list.bytes;
 }
 
+/* Whether an entry must be found, beside what it says: "DEVICE OPTIONS PLACE", or the place alone. */
+struct entry {
+    const char *text;
+    bool may_be_missing;
+};
+
 struct entries {
-    const char **list;
+    struct entry *list;
     size_t count;
 };
 
-static void collect(struct entries *entries, const char *entry) {
+static void collect(struct entries *entries, const char *text, bool may_be_missing) {
     if (entries->count % 256 == 0) {
         entries->list = resize(entries->list, (entries->count + 256) * sizeof *entries->list);
     }
-    entries->list[entries->count++] = entry;
+    entries->list[entries->count++] = (struct entry){text, may_be_missing};
 }
 
-static const char *place_of(const char *entry) {
-    for (int words = 3; words > 0; words--) entry = strchr(entry, ' ') + 1;
-    return entry;
+/* What is behind the first word of an entry, if that is its kind; otherwise NULL. */
+static const char *behind(const char *entry, const char *kind) {
+    size_t length = strlen(kind);
+    return strncmp(entry, kind, length) == 0 && entry[length] == ' ' ? entry + length + 1 : NULL;
 }
+
+static const char *place_of(const char *text) { return strchr(strchr(text, ' ') + 1, ' ') + 1; }
 
 static bool is_any(const struct entries *any, const char *place) {
     for (size_t at = 0; at < any->count; at++) {
-        if (is_within(place, strlen(place), any->list[at], strlen(any->list[at]))) return true;
+        if (is_within(place, strlen(place), any->list[at].text, strlen(any->list[at].text))) return true;
     }
     return false;
 }
 
+static void collect_mount(struct entries *mounts, const struct entries *any, const char *text, bool may_be_missing) {
+    if (text != NULL && !is_any(any, place_of(text))) collect(mounts, text, may_be_missing);
+}
+
 static int by_text(const void *one, const void *other) {
-    return strcmp(*(const char *const *)one, *(const char *const *)other);
+    return strcmp(((const struct entry *)one)->text, ((const struct entry *)other)->text);
 }
 
 static const char *compare_lines(struct entries *expected, struct entries *found, const char **place) {
     qsort(expected->list, expected->count, sizeof *expected->list, by_text);
     qsort(found->list, found->count, sizeof *found->list, by_text);
-    for (size_t at = 0; at < expected->count || at < found->count; at++) {
-        bool is_missing = at == found->count, is_new = at == expected->count;
-        int order = is_missing ? -1 : is_new ? 1 : strcmp(expected->list[at], found->list[at]);
-        if (order == 0) continue;
-        *place = place_of(order < 0 ? expected->list[at] : found->list[at]);
-        return order < 0 ? "its mount is missing" : "a mount is there that nobody asked for";
+    for (size_t wanted = 0, at = 0; wanted < expected->count || at < found->count;) {
+        const struct entry *next = &expected->list[wanted], *here = &found->list[at];
+        int order = at == found->count ? -1 : wanted == expected->count ? 1 : by_text(next, here);
+        *place = place_of(order < 0 ? next->text : here->text);
+        if (order > 0) return "a mount is there that the plan does not have";
+        if (order < 0 && !next->may_be_missing) return "its mount is missing";
+        wanted++;
+        if (order == 0) at++;
     }
     return NULL;
 }
@@ -225,23 +274,24 @@ const char *compare_mounts(int list, const char **place) {
 
     const char *end = expected.bytes + expected.length - 1;
     for (const char *entry = expected.bytes; entry < end; entry += strlen(entry) + 1) {
-        if (strncmp(entry, "any ", 4) == 0) collect(&any, entry + 4);
-        if (strncmp(entry, "inode ", 6) == 0) collect(&inodes, entry + 6);
+        if (behind(entry, "any") != NULL) collect(&any, behind(entry, "any"), true);
+        if (behind(entry, "inode") != NULL) collect(&inodes, behind(entry, "inode"), false);
     }
     for (const char *entry = expected.bytes; entry < end; entry += strlen(entry) + 1) {
-        if (strncmp(entry, "mount ", 6) == 0 && !is_any(&any, place_of(entry))) collect(&mounts, entry);
+        collect_mount(&mounts, &any, behind(entry, "mount"), false);
+        collect_mount(&mounts, &any, behind(entry, "beside"), true);
     }
     struct line line;
     for (const char *rest = lines.bytes; (rest = next_line(rest, &line)) != NULL;) {
-        add_line(&own, &line, line.words[PLACE], line.lengths[PLACE]);
+        add_line(&own, "here", &line, line.words[PLACE], line.lengths[PLACE]);
     }
     for (const char *entry = own.bytes; entry < own.bytes + own.length; entry += strlen(entry) + 1) {
-        if (!is_any(&any, place_of(entry))) collect(&found, entry);
+        collect_mount(&found, &any, behind(entry, "here"), false);
     }
 
     const char *wrong = compare_lines(&mounts, &found, place);
     for (size_t at = 0; wrong == NULL && at < inodes.count; at++) {
-        if (!is_same_inode(inodes.list[at], place)) wrong = "another file or directory is mounted there";
+        if (!is_same_inode(inodes.list[at].text, place)) wrong = "another file or directory is mounted there";
     }
     return wrong;
 }

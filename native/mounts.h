@@ -3,6 +3,8 @@
  * inside, compares it with what is there. Entries end with NUL:
  *
  *   mount DEVICE OPTIONS PLACE   one line of mountinfo, with its numbers and escapes
+ *   beside DEVICE OPTIONS PLACE  the same of a mount of the host's that came along with one of the plan's. It may be
+ *                                missing: the kernel takes a mount away when the host removes the directory under it
  *   inode DEVICE:INODE PLACE     what is found at the place of a mount that the plan names
  *   any PLACE                    there and below bubblewrap mounts what it likes
  */

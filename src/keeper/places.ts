@@ -24,14 +24,17 @@ export function placesOf(env: Environment, inside: Inside | null = detectSandbox
   };
 }
 
+/** What nobody inside needs to know: what other sandboxes hold would tell an agent when one of them begins. */
+const recorded = ["sessions", "audit", "run", "held", "trust.json"];
+
 /**
- * Directories that a plan must hide: those in which sessions are recorded, have their sockets and leave what they have
- * asked for, also those of the same user's other environments. They can only be hidden once they exist, so those of
+ * What a plan must hide: the directories in which sessions are recorded, have their sockets and leave what they have
+ * asked for, the names that they hold, and the files that the owner trusts; also those of the same user's other environments. They can only be hidden once they exist, so those of
  * this one are made now, unless nothing is to be changed.
  */
 export function sessionPlaces(
   env: Environment,
-  { state }: Pick<Places, "state">,
+  { state, held }: Places,
   makes: { readonly records: boolean; readonly runtime: boolean },
 ): readonly string[] {
   const { uid, systemHome } = thisHost();
@@ -40,10 +43,10 @@ export function sessionPlaces(
   // A home that is missing is refused later, and must not come into being by this.
   if (existsSync(home)) {
     if (makes.runtime) findRuntimeDirectory(places);
-    if (makes.records) for (const name of ["sessions", "audit"]) makeDirectory(join(state, name));
+    if (makes.records) for (const path of [join(state, "sessions"), join(state, "audit"), held]) makeDirectory(path);
   }
   const states = new Set([state, statePath({}, home), statePath({}, systemHome)]);
-  const all = [...states].flatMap((path) => ["sessions", "audit", "run"].map((name) => join(path, name)));
+  const all = [held, ...[...states].flatMap((path) => recorded.map((name) => join(path, name)))];
   const existing = [...all.filter((path) => existsSync(path)), ...existingRuntimeDirectories(places)];
   return [...new Set(existing.map(resolved))];
 }

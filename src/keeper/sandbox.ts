@@ -111,7 +111,7 @@ export async function planWith(
     held,
     sessions: sessionPlaces(
       env,
-      { state },
+      { state, held },
       {
         records: options.dry !== true,
         // What runs in a container is always a session's.

@@ -1,3 +1,4 @@
+import { dirname } from "node:path";
 import { directoriesBetween, isWithin } from "../policy/paths.ts";
 import { describeRule } from "../policy/rule.ts";
 import type { Survey } from "../survey/survey.ts";
@@ -106,7 +107,9 @@ function layVerdict(ground: Ground, request: Request, survey: Survey, verdict: V
   });
   if (!mounted) return;
   if (region.look === "rw" && rule.access !== "rw") holdAncestors(ground, survey, region.begins, path, why);
-  if (placeholder !== null) ground.held.push({ path, placeholder });
+  if (placeholder !== null) {
+    ground.held.push({ path, placeholder, directory: survey.nodes[dirname(path)]?.identity ?? null });
+  }
   if (rule.own !== undefined || rule.fresh !== undefined) {
     if (!hasRoom(ground, survey, path)) return;
     if (rule.own !== undefined) layOwn(ground, request, survey, path, rule.own, why);

@@ -88,6 +88,8 @@ export interface CommandDecision {
 export interface HeldName {
   readonly path: string;
   readonly placeholder: Placeholder;
+  /** What the directory around it stood for when it was surveyed, if it was looked at. */
+  readonly directory: string | null;
 }
 
 /** What will be built: plain data, frozen, without secrets and without anything of one session. */

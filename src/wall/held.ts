@@ -1,20 +1,11 @@
-import {
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmdirSync,
-  rmSync,
-  statSync,
-  unlinkSync,
-  writeFileSync,
-} from "node:fs";
+import { fstatSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { FilesystemError, PodbotError, WallError } from "../errors.ts";
 import { thisHost } from "../machine/host.ts";
 import { remove, withLock } from "../machine/lock.ts";
 import { isRunning, type OwnMark, ownMark, processSpace } from "../machine/process.ts";
 import type { HeldName } from "../plan/plan.ts";
+import { findPlaceholder, makePlaceholder, openPlace, type Place, removePlaceholder } from "./placeholder.ts";
 
 /** Who holds which names. Written before they are made, so that a crash leaves a record and not a riddle. */
 interface Claim {
@@ -26,6 +17,8 @@ interface Claim {
 }
 
 export interface Holding extends Disposable {
+  /** What the names stand for that were made, or that another sandbox has made: `dev:ino` by path. */
+  readonly identities: ReadonlyMap<string, string>;
   /** Names that could not be made, since nobody of this user may: then nobody inside may either. */
   readonly impossible: ReadonlySet<string>;
 }
@@ -36,10 +29,12 @@ export interface Holding extends Disposable {
  */
 export function holdNames(directory: string, names: readonly HeldName[], mounted: readonly string[]): Holding {
   // Most sandboxes hold something. For those that do not, and find nobody else, there is nothing to keep apart.
-  if (names.length === 0 && claims(directory).length === 0) return { impossible: new Set(), [Symbol.dispose]() {} };
+  if (names.length === 0 && claims(directory).length === 0) return nothingHeld;
   const me = ownMark();
   return locked(directory, me, () => hold(directory, me, names, mounted));
 }
+
+const nothingHeld: Holding = { identities: new Map(), impossible: new Set(), [Symbol.dispose]() {} };
 
 /**
  * Looks at the machine with what stands where it does only because a sandbox holds it. That may be gone in a moment, so
@@ -68,20 +63,14 @@ function namesHeld(directory: string): ReadonlySet<string> {
   return new Set(names.filter(isUntouched).map(({ path }) => path));
 }
 
-function isUntouched({ path, placeholder }: HeldName): boolean {
+function isUntouched(name: HeldName): boolean {
   try {
-    if (placeholder.kind === "directory") return readdirSync(path).length === 0;
-    return isOwnContent(path, placeholder.content);
+    using place = openPlace(name);
+    return findPlaceholder(place, name) !== null;
   } catch (error) {
     // About to be made, or just removed.
     return (error as NodeJS.ErrnoException).code === "ENOENT";
   }
-}
-
-/** Who is killed between making a file and filling it leaves it empty. */
-function isOwnContent(path: string, content: string): boolean {
-  const found = readFileSync(path, "utf8");
-  return found === content || found === "";
 }
 
 function hold(directory: string, me: OwnMark, names: readonly HeldName[], mounted: readonly string[]): Holding {
@@ -89,30 +78,64 @@ function hold(directory: string, me: OwnMark, names: readonly HeldName[], mounte
   const known = claims(directory);
   const theirs = known.flatMap(({ claim }) => claim.names);
   const shared = theirs.filter(({ path }) => mounted.includes(path));
-  // Each name once: several others may share it, and each of them with the rest.
-  const mine = [...new Map([...shared, ...names].map((name) => [name.path, name])).values()];
-  const impossible = new Set<string>();
+  const places = new Places();
   const file = join(directory, `${pid}-${nextNumber(known, pid)}.json`);
-  if (mine.length > 0) record(file, me, mine);
-  // Only now: what a dead Podbot left and this plan mounts has become ours.
-  if (known.length > 0) sweep(directory);
-  if (mine.length === 0) return { impossible, [Symbol.dispose]() {} };
   const release = (held: readonly HeldName[]) => {
     const others = claims(directory).filter((other) => other.file !== file);
-    if (drop(held, others)) remove(file);
+    if (drop(held, others, places)) remove(file);
+    places[Symbol.dispose]();
   };
   const made: HeldName[] = [...shared];
   try {
-    for (const name of names) {
-      if (make(name, theirs)) made.push(name);
-      else impossible.add(name.path);
+    const found = names.map((name) => ({ ...name, directory: places.of(name).identity }));
+    // Each name once: several others may share it, and each of them with the rest.
+    const mine = [...new Map([...shared, ...found].map((name) => [name.path, name])).values()];
+    if (mine.length > 0) record(file, me, mine);
+    // Only now: what a dead Podbot left and this plan mounts has become ours.
+    if (known.length > 0) sweep(directory);
+    if (mine.length === 0) return nothingHeld;
+    const impossible = new Set<string>();
+    const identities = new Map<string, string>();
+    for (const name of found) {
+      const identity = make(places.of(name), name, theirs);
+      if (identity === null) impossible.add(name.path);
+      else {
+        made.push(name);
+        identities.set(name.path, identity);
+      }
     }
+    return { identities, impossible, [Symbol.dispose]: () => locked(directory, me, () => release(mine)) };
   } catch (error) {
     // What stood there already is not ours to remove.
     release(made);
     throw error;
   }
-  return { impossible, [Symbol.dispose]: () => locked(directory, me, () => release(mine)) };
+}
+
+/** The directories of held names: each is opened once, and stays open until the names are removed. */
+class Places implements Disposable {
+  readonly #open = new Map<string, Place>();
+
+  of(name: HeldName): Place {
+    const known = this.find(name);
+    if (known !== undefined) return known;
+    try {
+      const place = openPlace(name);
+      this.#open.set(dirname(name.path), place);
+      return place;
+    } catch (cause) {
+      throw changed(name.path, cause);
+    }
+  }
+
+  find({ path }: HeldName): Place | undefined {
+    return this.#open.get(dirname(path));
+  }
+
+  [Symbol.dispose](): void {
+    for (const place of this.#open.values()) place[Symbol.dispose]();
+    this.#open.clear();
+  }
 }
 
 /** Between looking at what others hold and acting on it, nobody else may do either. */
@@ -143,42 +166,52 @@ function unwritable(directory: string, cause: unknown): FilesystemError {
   });
 }
 
-function make({ path, placeholder }: HeldName, others: readonly HeldName[]): boolean {
+/** Returns what the name stands for then; null where no program of this user may make it. */
+function make(place: Place, name: HeldName, others: readonly HeldName[]): string | null {
   try {
-    if (placeholder.kind === "directory") mkdirSync(path, { mode: 0o755 });
-    else writeFileSync(path, placeholder.content, { flag: "wx", mode: 0o644 });
-    return true;
+    return makePlaceholder(place, name);
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException;
-    if (code === "EROFS" || ((code === "EACCES" || code === "EPERM") && !isOurs(dirname(path)))) return false;
-    if (code === "EEXIST" && others.some((name) => name.path === path)) return true;
-    throw new WallError("PATH_CHANGED", `${path} changed between the plan and the start: it could not be held.`, {
-      hint: "Nothing was started. Start again.",
-      details: { path },
-      cause,
-    });
+    if (code === "EROFS" || ((code === "EACCES" || code === "EPERM") && !isOurs(place))) return null;
+    const isTheirs = code === "EEXIST" && others.some(({ path }) => path === name.path);
+    const identity = isTheirs ? findPlaceholder(place, name) : null;
+    if (identity === null) throw changed(name.path, cause);
+    return identity;
   }
 }
 
-/** Who owns a directory can make it writable again, inside too. */
-function isOurs(directory: string): boolean {
-  return statSync(directory, { throwIfNoEntry: false })?.uid === thisHost().uid;
+function changed(path: string, cause: unknown): WallError {
+  return new WallError("PATH_CHANGED", `${path} changed between the plan and the start: it could not be held.`, {
+    hint: "Nothing was started. Start again.",
+    details: { path },
+    cause,
+  });
+}
+
+/** The owner of a directory can make it writable again, inside too. */
+function isOurs({ descriptor }: Place): boolean {
+  return fstatSync(descriptor).uid === thisHost().uid;
 }
 
 /**
  * Removes names that nobody holds any more, if they are still as they were made. False where one could not be removed
  * now: then the claim stays, for a later try.
  */
-function drop(names: readonly HeldName[], others: readonly { readonly claim: Claim }[]): boolean {
+function drop(
+  names: readonly HeldName[],
+  others: readonly { readonly claim: Claim }[],
+  places: Pick<Places, "find"> = { find: () => undefined },
+): boolean {
   let done = true;
   const needed = new Set(others.flatMap(({ claim }) => claim.names.map(({ path }) => path)));
-  for (const { path, placeholder } of [...names].reverse()) {
-    if (needed.has(path)) continue;
+  for (const name of [...names].reverse()) {
+    if (needed.has(name.path)) continue;
     try {
-      if (placeholder.kind === "directory") rmdirSync(path);
-      else if (isOwnContent(path, placeholder.content)) unlinkSync(path);
+      const known = places.find(name);
+      using opened = known === undefined ? openPlace(name) : null;
+      removePlaceholder(known ?? (opened as Place), name);
     } catch (error) {
-      // Otherwise it is gone already, or put to use by the owner in the meantime: theirs now.
+      // Otherwise it is gone already, or put to use by the owner in the meantime, or its directory was moved: theirs now.
       const { code } = error as NodeJS.ErrnoException;
       if (code === "EACCES" || code === "EPERM" || code === "EBUSY") done = false;
     }

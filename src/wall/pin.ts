@@ -3,8 +3,8 @@ import { WallError } from "../errors.ts";
 import type { Operation, Plan } from "../plan/plan.ts";
 
 /** Linux: a descriptor that names a file without opening it, and never through a link. Node has no names for these. */
-const O_PATH = 0o10000000;
-const O_NOFOLLOW = 0o400000;
+export const O_PATH = 0o10000000;
+export const O_NOFOLLOW = 0o400000;
 
 type Bind = Extract<Operation, { kind: "bind" }>;
 type Pinned = Extract<Operation, { kind: "bind" | "copy" }>;
@@ -90,7 +90,7 @@ function compare({ source, identity }: Pick<Pinned, "source" | "identity">, desc
     throw changed(source, "it is no longer the file or directory that was surveyed");
 }
 
-function identityOf(descriptor: number): string {
+export function identityOf(descriptor: number): string {
   const { dev, ino } = fstatSync(descriptor);
   return `${dev}:${ino}`;
 }

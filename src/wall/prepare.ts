@@ -23,11 +23,11 @@ export function prepare(plan: Plan, { gaps, programs, heldDirectory }: Preparati
 }
 
 /**
- * Builds the plan without names that could not be held. Builds it again if another program's socket or mount disappears
+ * Builds the plan with the names that are held. Builds it again if another program's socket or mount disappears
  * meanwhile.
  */
 export async function buildPossible<T>(plan: Plan, holding: Holding, build: (plan: Plan) => Promise<T>): Promise<T> {
-  return withPresentSockets(without(plan, holding.impossible), (present) => againWhereTransient(() => build(present)));
+  return withPresentSockets(withHeld(plan, holding), (present) => againWhereTransient(() => build(present)));
 }
 
 /** Builds again, up to 20 times, while the wall marks its failure as transient. */
@@ -150,10 +150,15 @@ function protectedPaths(plan: Plan): readonly string[] {
   );
 }
 
-function without(plan: Plan, impossible: ReadonlySet<string>): Plan {
-  if (impossible.size === 0) return plan;
+/** The plan without names that could not be made, and with what the others stand for. */
+function withHeld(plan: Plan, { impossible, identities }: Holding): Plan {
+  if (impossible.size === 0 && identities.size === 0) return plan;
   return {
     ...plan,
-    operations: plan.operations.filter((operation) => operation.kind !== "bind" || !impossible.has(operation.source)),
+    operations: plan.operations.flatMap((operation): readonly Operation[] => {
+      if (operation.kind !== "bind") return [operation];
+      if (impossible.has(operation.source)) return [];
+      return [{ ...operation, identity: identities.get(operation.source) ?? operation.identity }];
+    }),
   };
 }

@@ -11,7 +11,7 @@ function makePlace() {
   const claims = join(directory, "claims");
   mkdirSync(claims);
   const path = join(directory, ".podbot");
-  const hold = () => holdNames(claims, [{ path, placeholder: { kind: "directory" } }], []);
+  const hold = () => holdNames(claims, [{ path, placeholder: { kind: "directory" }, directory: null }], []);
   /** What whoever plans takes for the owner's own. */
   const look = (meanwhile: () => void = () => {}) => {
     const looks: boolean[] = [];

@@ -24,10 +24,11 @@ export interface Launched {
   readonly complaint: string;
 }
 
-/** Starts bubblewrap through the launcher and waits for its end. */
+/** Starts bubblewrap through the launcher and waits for its end. `pins` are closed once the launcher has its own. */
 export async function launch(
   programs: Programs,
   letter: Letter,
+  pins: Disposable,
   birth: Birth,
   stdio: Stdio,
   graceMs: number,
@@ -40,6 +41,8 @@ export async function launch(
   const isReady = () => complaint().includes("podbot-enter: ready\n");
   try {
     const child = startLauncher(programs, letter, complaints, stdio);
+    // The owner can unmount what is mounted inside: an open descriptor would keep it busy.
+    pins[Symbol.dispose]();
     const ending = endWith(child, isReady, birth, graceMs);
     const doors = collect?.(child, letter.doors ?? []);
     const failures: unknown[] = [];

@@ -42,19 +42,15 @@ export class BubblewrapWall implements Wall {
     const holding = await this.#prepare(plan);
     try {
       return await buildPossible(plan, holding, async (possible) => {
-        const pins = openPins(bindsOf(possible));
-        try {
-          const letter = writeLetter(possible, filterOf(plan), birth.env, pins, { trust: birth.trust ?? [] });
-          const programs = { native, bwrap };
-          const launched = launch(programs, letter, birth, stdio, plan.graceMs);
-          const { exit, ran, complaint } = await launched.catch(afterHalfBuilt);
-          if (!ran) await afterHalfBuilt(wallFailure(complaint));
-          const failure = executionFailure(complaint, exit.code, plan);
-          if (failure !== null) throw failure;
-          return exit;
-        } finally {
-          pins[Symbol.dispose]();
-        }
+        using pins = openPins(bindsOf(possible));
+        const letter = writeLetter(possible, filterOf(plan), birth.env, pins, { trust: birth.trust ?? [] });
+        const programs = { native, bwrap };
+        const launched = launch(programs, letter, pins, birth, stdio, plan.graceMs);
+        const { exit, ran, complaint } = await launched.catch(afterHalfBuilt);
+        if (!ran) await afterHalfBuilt(wallFailure(complaint));
+        const failure = executionFailure(complaint, exit.code, plan);
+        if (failure !== null) throw failure;
+        return exit;
       });
     } finally {
       holding[Symbol.dispose]();

@@ -114,8 +114,8 @@ describe("the script of a plan, run by bash,", () => {
 
   test("holds names while it runs, and not afterwards", () => {
     const held: Plan["held"] = [
-      { path: join(directory, "held"), placeholder: { kind: "directory" } },
-      { path: join(directory, "held", "it's"), placeholder: { kind: "file", content: "x'\n" } },
+      { path: join(directory, "held"), placeholder: { kind: "directory" }, directory: null },
+      { path: join(directory, "held", "it's"), placeholder: { kind: "file", content: "x'\n" }, directory: null },
     ];
     const { status } = runScript({ ...plan, held });
     expect(status).toBe(3);
@@ -128,7 +128,7 @@ describe("the script of a plan, run by bash,", () => {
     writeFileSync(taken, "the owner's");
     rmSync(join(directory, "words"));
     const script = renderScript(
-      { ...plan, held: [{ path: taken, placeholder: { kind: "file", content: "" } }] },
+      { ...plan, held: [{ path: taken, placeholder: { kind: "file", content: "" }, directory: null }] },
       filter,
       teller,
     );
