@@ -184,6 +184,8 @@ static void attach(int mount, const char *target, bool is_owned, const struct st
     bool is_root = strcmp(target, "/") == 0;
     bool as_directory = S_ISDIR(source->st_mode);
     if (is_root && !as_directory) fail_at(target, "the root is no directory");
+    /* A new root takes the place of the one before: bubblewrap would not find what lies under it. */
+    if (is_root && tree.root >= 0 && umount2("/tree", MNT_DETACH) != 0) fail_with_error("cannot change the root");
     int place = is_root ? open_directory(tree.store, "tree") : open_target(target, as_directory, as_directory ? 0755 : 0444);
     if (attach_mount(mount, place) != 0) fail_at(target, strerror(errno));
     close(place);
