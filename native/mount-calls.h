@@ -18,11 +18,10 @@ enum {
     CALL_FSOPEN = 430,
     CALL_FSCONFIG = 431,
     CALL_FSMOUNT = 432,
-    CALL_OPENAT2 = 437,
     CALL_MOUNT_SETATTR = 442,
 };
 
-/* From <linux/mount.h>, <linux/openat2.h> and <linux/stat.h>, which may be too old as well. */
+/* From <linux/mount.h> and <linux/stat.h>, which may be too old as well. */
 enum {
     TREE_CLONE = 1,
     WHOLE_TREE = 0x8000, /* AT_RECURSIVE */
@@ -33,30 +32,12 @@ enum {
     MOUNT_READ_ONLY = 1,
     MOUNT_NO_SUID = 2,
     MOUNT_NO_DEVICES = 4,
-    WITHOUT_MAGIC_LINKS = 0x02,
-    WITHOUT_LINKS = 0x04,
-    BENEATH = 0x08,
-    IN_ROOT = 0x10,
     ASK_MOUNT_ID = 0x1000,
-};
-
-struct open_how {
-    uint64_t flags, mode, resolve;
 };
 
 struct mount_attributes {
     uint64_t set, clear, propagation, user_namespace;
 };
-
-static inline int open_path(int directory, const char *path, int flags, mode_t mode, uint64_t resolve) {
-    struct open_how how = {(uint64_t)(flags | O_CLOEXEC), mode, resolve};
-    int file;
-    /* The kernel asks to be called again where something was renamed while it looked. */
-    for (int tries = 0; (file = (int)syscall(CALL_OPENAT2, directory, path, &how, sizeof how)) < 0; tries++) {
-        if (errno != EAGAIN || tries == 100) break;
-    }
-    return file;
-}
 
 static inline int clone_mounts(int file, int whole) {
     int flags = TREE_CLONE | O_CLOEXEC | AT_EMPTY_PATH | (whole ? WHOLE_TREE : 0);

@@ -105,15 +105,6 @@ static struct stat look_at(int file) {
     return stat;
 }
 
-static const char *below_root(const char *path) {
-    if (path[0] != '/') fail("the letter names a path that is not absolute");
-    return path[1] == '\0' ? "." : path + 1;
-}
-
-static int open_below(int directory, const char *path) {
-    return open_path(directory, path, O_PATH | O_NOFOLLOW, 0, BENEATH | WITHOUT_LINKS | WITHOUT_MAGIC_LINKS);
-}
-
 /* Copies the next name of a path. Returns what is behind it; NULL at the end. */
 static const char *next_name(const char *path, char name[LONGEST_NAME]) {
     path += strspn(path, "/");
@@ -124,6 +115,24 @@ static const char *next_name(const char *path, char name[LONGEST_NAME]) {
     memcpy(name, path, length);
     name[length] = '\0';
     return path + length;
+}
+
+/*
+ * Opens what an absolute path names below a directory, name by name, and never through a link: openat2 could do so at
+ * once, but is not allowed within another sandbox. -1 with errno: ENOTDIR where a link is on the way.
+ */
+static int open_below(int directory, const char *path) {
+    if (path[0] != '/') fail("the letter names a path that is not absolute");
+    char name[LONGEST_NAME];
+    int here = openat(directory, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    for (const char *rest = path; here >= 0 && (rest = next_name(rest, name)) != NULL;) {
+        int next = openat(here, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        int error = errno;
+        close(here);
+        errno = error;
+        here = next;
+    }
+    return here;
 }
 
 static bool is_last(const char *rest) { return rest[strspn(rest, "/")] == '\0'; }
@@ -139,14 +148,14 @@ static void make(int directory, const char *name, bool as_directory, mode_t mode
 
 /* The directory that holds the last name of a path, which is copied; what is missing on the way is made. */
 static int open_parent(const char *target, char name[LONGEST_NAME]) {
-    int directory = open_below(tree.root, ".");
+    int directory = open_below(tree.root, "/");
     const char *rest = next_name(target, name);
     if (directory < 0 || rest == NULL) fail_at(target, "it has no name");
     while (!is_last(rest)) {
-        int next = open_below(directory, name);
+        int next = openat(directory, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
         if (next < 0 && errno == ENOENT) {
             make(directory, name, true, 0755, target);
-            next = open_below(directory, name);
+            next = openat(directory, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
         }
         if (next < 0 || !S_ISDIR(look_at(next).st_mode)) fail_at(target, "on the way to it is something else than directories");
         close(directory);
@@ -159,15 +168,15 @@ static int open_parent(const char *target, char name[LONGEST_NAME]) {
 /* What a mount is to lie on. */
 static int open_target(const char *target, bool as_directory, mode_t mode) {
     if (tree.root < 0) fail("the letter's first step is not about the root");
-    int file = open_below(tree.root, below_root(target));
+    int file = open_below(tree.root, target);
     if (file < 0 && errno == ENOENT) {
         char name[LONGEST_NAME];
         int parent = open_parent(target, name);
         make(parent, name, as_directory, mode, target);
-        file = open_below(parent, name);
+        file = openat(parent, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
         close(parent);
     }
-    if (file < 0) fail_at(target, errno == ELOOP ? "on the way to it is a link" : strerror(errno));
+    if (file < 0) fail_at(target, errno == ENOTDIR ? "on the way to it is a link or a file" : strerror(errno));
     struct stat found = look_at(file);
     if (S_ISLNK(found.st_mode)) fail_at(target, "it is a link");
     if (S_ISDIR(found.st_mode) != as_directory) fail_at(target, as_directory ? "it is no directory" : "it is a directory");
@@ -203,7 +212,7 @@ static bool has_identity(const struct stat *stat, const char *identity) {
 }
 
 static int open_source(const char *path, const char *identity, struct stat *source) {
-    int file = open_path(tree.host, below_root(path), O_PATH | O_NOFOLLOW, 0, IN_ROOT | WITHOUT_MAGIC_LINKS);
+    int file = open_below(tree.host, path);
     if (file < 0) fail_at(path, strerror(errno));
     *source = look_at(file);
     if (!has_identity(source, identity)) fail_at(path, "it is no longer the file or directory that was surveyed");
@@ -214,7 +223,7 @@ static int open_source(const char *path, const char *identity, struct stat *sour
 /* What is mounted onto itself must lie where it was seen: otherwise the name there belongs to something else. */
 static void refuse_moved(const char *source, const char *target, const char *identity) {
     if (strcmp(source, target) != 0 || tree.root < 0) return;
-    int file = open_below(tree.root, below_root(target));
+    int file = open_below(tree.root, target);
     if (file < 0) return; /* it is made, or refused, where it is needed */
     struct stat found = look_at(file);
     if (!is_own(file) && !has_identity(&found, identity)) fail_at(target, "another file or directory has taken its place");
@@ -305,7 +314,7 @@ static void make_link(const char *to, const char *target) {
 
 /* The mode of what a descriptor only names can be changed through /proc alone. */
 static void set_mode(mode_t mode, const char *target) {
-    int file = open_below(tree.root, below_root(target));
+    int file = open_below(tree.root, target);
     if (file < 0 || !is_own(file)) fail_at(target, "it is not Podbot's own");
     char path[64];
     snprintf(path, sizeof path, "/host/proc/self/fd/%d", file);
@@ -314,7 +323,7 @@ static void set_mode(mode_t mode, const char *target) {
 }
 
 static void seal(const char *target) {
-    int file = open_below(tree.root, below_root(target));
+    int file = open_below(tree.root, target);
     if (file < 0 || set_mount_flags(file, MOUNT_READ_ONLY, false) != 0) fail_at(target, strerror(errno));
     close(file);
 }

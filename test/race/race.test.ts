@@ -1,56 +1,50 @@
 // @module-tag security
-import { execFileSync } from "node:child_process";
+import { closeSync, existsSync, openSync, readdirSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
+import { planSandbox } from "../../src/keeper/sandbox.ts";
+import { findNativePrograms } from "../../src/machine/programs.ts";
+import { BubblewrapWall } from "../../src/wall/bubblewrap/wall.ts";
 import { newWorld } from "../world.ts";
-import { beginRace, danglingLink, raced, surprise } from "./race.ts";
+import { raceForEachKind } from "./race.ts";
 
-const built = newWorld();
-const racer = join(built.directory, "racer");
-beforeAll(() => {
-  const source = join(import.meta.dirname, "racer.c");
-  execFileSync("cc", ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", "-static", "-o", racer, source]);
+// The long form is test/e2e/race-bubblewrap.test.ts.
+test("while an agent exchanges names around it, a box starts as planned or not at all, and nothing changes elsewhere", async () => {
+  await raceForEachKind(newWorld(), 6);
 });
 
-/** The long form is test/e2e/race.test.ts. */
-const startsEach = 3;
-
-describe("while an agent exchanges names around it, a box behind bubblewrap starts as planned or not at all", () => {
-  test("and nothing elsewhere is made, changed or removed", async () => {
+describe("a protected file that is exchanged for a link in the last moment before bubblewrap starts", () => {
+  /** What lies, in the end, where the link leads to. */
+  async function exchanged(...acceptGaps: readonly string[]): Promise<readonly string[]> {
     const world = newWorld();
-    using race = await beginRace(world, racer);
-    const before = race.victim();
-    const outcomes: string[] = [];
-    for (const [at, name] of raced.entries()) {
-      race.turn(at + 1, 0);
-      for (let start = 0; start < startsEach; start++) {
-        const outcome = await race.start();
-        outcomes.push(outcome.status === 0 ? "as planned" : "not at all");
-        expect({ name, surprise: surprise(outcome), victim: race.victim() }).toEqual({
-          name,
-          surprise: null,
-          victim: before,
-        });
-      }
-    }
-    expect(new Set(outcomes)).toEqual(new Set(["as planned", "not at all"]));
-    race.turn(0, 0);
-    expect(await race.start()).toMatchObject({ status: 0 });
+    const at = (name: string) => join(world.directory, name);
+    const file = world.file("home/project/.mcp.json", "{}\n");
+    world.file("home/victim/file");
+    const wait = `touch ${at("built")}; while [ ! -e ${at("exchanged")} ]; do sleep 0.01; done`;
+    const bwrap = world.file("bin/bwrap", `#!/bin/sh\n${wait}\nexec /usr/bin/bwrap "$@"\n`, 0o755);
+    const wall = new BubblewrapWall({ bwrap, native: findNativePrograms(), heldDirectory: at("held") });
+    const config = { sandbox: { accept_gaps: [...acceptGaps] } };
+    const { plan } = await planSandbox({ command: ["true"], cwd: world.project, env: world.env, config });
+    const stdio = [openSync("/dev/null", "r"), openSync(at("said"), "w"), openSync(at("said"), "a")] as const;
+    const ended = wall.run(plan, { env: {} }, stdio).finally(() => stdio.forEach(closeSync));
+    await Promise.all([
+      expect(ended).rejects.toMatchObject({ code: expect.stringMatching(/^(PATH_CHANGED|WALL_FAILED)$/) }),
+      vi
+        .waitUntil(() => existsSync(at("built")))
+        .then(() => {
+          renameSync(file, `${file}.moved`);
+          symlinkSync(`/oldroot${world.home}/victim/made`, file);
+          writeFileSync(at("exchanged"), "");
+        }),
+    ]);
+    return readdirSync(join(world.home, "victim"));
+  }
+
+  test("is seen inside, before anything runs", async () => {
+    expect(await exchanged()).toEqual(["file"]);
   });
 
-  test("where bubblewrap looks up the targets itself, the same agent makes files elsewhere", async () => {
-    const world = newWorld();
-    world.file("home/.config/podbot/config.toml", 'sandbox.accept_gaps = ["mounts-by-path"]\n');
-    world.file("bin/bwrap", '#!/bin/sh\nsleep 0.01\nexec /usr/bin/bwrap "$@"\n', 0o755);
-    world.env["PATH"] = `${join(world.directory, "bin")}:${world.env["PATH"]}`;
-    using race = await beginRace(world, racer);
-    const before = race.victim();
-    race.turn(raced.indexOf(".mcp.json") + 1, danglingLink);
-    let starts = 0;
-    while (race.victim() === before && starts < 300) {
-      await race.start();
-      starts++;
-    }
-    expect(race.victim()).not.toBe(before);
+  test("leads bubblewrap 0.8 elsewhere where the owner lets it mount by path", async () => {
+    expect(await exchanged("mounts-by-path")).toEqual(["file", "made"]);
   });
 });

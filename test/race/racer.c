@@ -1,9 +1,8 @@
 /*
  * racer VICTIM NAME… — what a hostile agent runs in a directory while other boxes start below it. Each name is exchanged
  * for what might lead a mount, a placeholder or a clean-up elsewhere, and exchanged back, as long as this runs; a name
- * that appears is exchanged at once. In the file "turn" in the working directory, the first byte says which name is
- * exchanged, counted from 1 (0: none), and the second for which spare, likewise (0: any). Prints "ready" when it has
- * begun.
+ * that appears is exchanged at once. The first byte of the file "turn" in the working directory says which name has its
+ * turn, counted from 1. Prints "ready" when it has begun.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -87,11 +86,6 @@ static bool take_turn(int number) {
 
 static void end_turn(void) { atomic_store(holder, 0); }
 
-static int choose(unsigned *seed) {
-    int any = rand_r(seed) % SPARES;
-    return turn[1] == 0 ? any : turn[1] - 1;
-}
-
 /* The toggle leads to the victim for a moment: what was missing when it was looked for is there when it is opened. */
 static void lead_to_victim(const char *toggle) {
     char real[PATH_MAX], to[PATH_MAX];
@@ -112,7 +106,7 @@ static void lead_to_victim(const char *toggle) {
 /* What is not there yet is put there, and taken away again. */
 static void exchange(const char *name, unsigned *seed) {
     char spare[PATH_MAX], toggle[PATH_MAX];
-    spare_path(spare, choose(seed));
+    spare_path(spare, rand_r(seed) % SPARES);
     snprintf(toggle, sizeof toggle, "%s/toggle", spares);
     int flags = EXCHANGE;
     if (swap(spare, name, EXCHANGE) != 0) {

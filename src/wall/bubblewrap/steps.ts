@@ -1,3 +1,4 @@
+import { realpathSync } from "node:fs";
 import type { Operation, Plan } from "../../plan/plan.ts";
 import { readPinned } from "../pin.ts";
 import type { TrustFile } from "../wall.ts";
@@ -43,7 +44,7 @@ function stepsOf(operation: Operation, plan: Plan, identify: (bind: Bind) => str
   const { target } = operation;
   switch (operation.kind) {
     case "bind":
-      return [step("bind", accessOf(operation, plan), identify(operation), operation.source, target)];
+      return [step("bind", accessOf(operation, plan), identify(operation), sourceOf(operation), target)];
     case "tmpfs":
     case "directory":
     case "mode":
@@ -69,6 +70,11 @@ function stepsOf(operation: Operation, plan: Plan, identify: (bind: Bind) => str
     case "dev":
       throw new Error(`bubblewrap mounts ${target} itself.`);
   }
+}
+
+/** The launcher follows no links. The survey has resolved them but where Podbot makes a directory itself. */
+function sourceOf({ source, identity }: Bind): string {
+  return identity === null ? realpathSync.native(source) : source;
 }
 
 /** In a directory that Podbot keeps, mount points may be made; in the owner's never. */

@@ -215,8 +215,8 @@ describe("a letter to the launcher that builds the mounts", () => {
   test("lets mount points be made in directories of Podbot's own alone", () => {
     const bind = (source: string) =>
       ({ kind: "bind", source, target: "/t", access: "rw", identity: null, why: "" }) as const;
-    const operations = [bind("/kept/home"), bind("/home/u/project")];
-    const made = { ...inTree, kept: ["/kept/home"], operations };
+    const operations = [bind("/usr"), bind("/etc")];
+    const made = { ...inTree, kept: ["/usr"], operations };
     const accesses = open(writeLetter(made, filter, env, pinsOf(made)).bytes).steps.map((words) => words[1]);
     expect(accesses).toEqual(["own", "rw"]);
   });

@@ -1,0 +1,1 @@
+export const startsForEachKind = Number(process.env["PODBOT_RACE_STARTS"] ?? 500);
