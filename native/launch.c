@@ -1,5 +1,6 @@
 /*
- * podbot-launch PARENT_PID BWRAP — outside the wall; prepares what Node cannot, then becomes bubblewrap.
+ * podbot-launch PARENT_PID BWRAP — outside the wall; builds what the box will see, prepares what Node cannot, then
+ * becomes bubblewrap. With --probe it only tries whether mounts can be built here.
  *
  * Node cannot make memory files, close the descriptors that it was itself given, or ignore signals for a child.
  *
@@ -288,8 +289,19 @@ static void leave_sign_of_life(void) {
     if (self != LETTER || fcntl(self, F_SETFD, 0) != 0) fail("cannot leave a sign of life");
 }
 
+/* Whether this machine lets a tree of mounts be built: for `podbot doctor`. */
+static int probe(void) {
+    static const char root[] = "tmpfs\0000755\0/";
+    size_t length;
+    begin_tree();
+    take_step(root, sizeof root);
+    free(finish_tree(&length));
+    return 0;
+}
+
 int main(int argc, char **argv) {
     int parent;
+    if (argc == 2 && strcmp(argv[1], "--probe") == 0) return probe();
     if (argc != 3 || !parse_number(argv[1], &parent) || argv[2][0] != '/') {
         fail("usage: podbot-launch PARENT_PID /PATH/TO/BWRAP");
     }

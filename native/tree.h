@@ -34,7 +34,7 @@ void take_step(const char *bytes, size_t length);
 
 /*
  * Puts the host's root back in place, with the tree at TREE_PLACE, and closes everything. Returns the list of its
- * mounts for podbot-enter (see mounts.h), whose length is stored; it is never freed.
+ * mounts for podbot-enter (see mounts.h), whose length is stored.
  */
 char *finish_tree(size_t *length);
 

@@ -24,6 +24,7 @@ export function diagnose(path: string, cwd: string = process.cwd()): readonly Fi
     node(),
     ...(bwrap === null ? [finding("bubblewrap", "missing", "not on PATH", installHints)] : bubblewrap(bwrap, cwd)),
     native(),
+    mounts(),
     kernel(),
     program("git", ofTheSystem(path), "Debian or Ubuntu: apt install git"),
   ];
@@ -98,15 +99,38 @@ function namespaces(bwrap: string): Finding {
 }
 
 function native(): Finding {
+  const launch = attempt(() => findNativePrograms().launch);
+  return launch === null
+    ? finding(
+        "native programs",
+        "missing",
+        `none for ${process.arch}`,
+        "In a checkout: make build. Otherwise reinstall.",
+      )
+    : finding("native programs", "ok", launch);
+}
+
+/** The launcher tries what each start needs: mounts by descriptor, in a namespace of its own. */
+function mounts(): Finding {
+  const launch = attempt(() => findNativePrograms().launch);
+  if (launch === null) return finding("mounts", "missing", "the launcher is not installed", "Reinstall Podbot.");
+  const { status, stderr } = spawnSync(launch, ["--probe"], { encoding: "utf8", env: {} });
+  if (status === 0) return finding("mounts", "ok", "can be built by descriptor");
+  const profile = `printf 'profile podbot-launch ${launch} flags=(unconfined) {\\n  userns,\\n}\\n' | sudo tee /etc/apparmor.d/podbot-launch && sudo apparmor_parser -r /etc/apparmor.d/podbot-launch`;
+  const remedies = namespaceBars().map(({ what, remedy }) => (what.startsWith("AppArmor") ? profile : remedy));
+  return finding(
+    "mounts",
+    "missing",
+    `cannot be built by descriptor: ${stderr.trim()}`,
+    remedies.join("; ") || 'Use Linux 5.12 or later, or sandbox.accept_gaps = ["mounts-by-path"].',
+  );
+}
+
+function attempt<T>(find: () => T): T | null {
   try {
-    return finding("native programs", "ok", findNativePrograms().launch);
+    return find();
   } catch {
-    return finding(
-      "native programs",
-      "missing",
-      `none for ${process.arch}`,
-      "In a checkout: make build. Otherwise reinstall.",
-    );
+    return null;
   }
 }
 
