@@ -162,28 +162,29 @@ describe("a protected name that does not exist", () => {
 
   test("is held, so that it cannot be made", () => {
     const plan = planFor([...base, hold("ro .podbot")]);
-    expect(plan.held).toEqual([{ path: `${cwd}/.podbot`, placeholder: directory }]);
+    const around = { directory: `inode of ${cwd}` };
+    expect(plan.held).toEqual([{ path: `${cwd}/.podbot`, placeholder: directory, ...around }]);
     expect(accessInside(plan, `${cwd}/.podbot`)).toBe("ro");
   });
 
   test("with a file for a placeholder is held as that file", () => {
     const placeholder = { kind: "file", content: "x" } as const;
-    expect(planFor([...base, said("default", "ro a", { placeholder })]).held).toEqual([
+    expect(planFor([...base, said("default", "ro a", { placeholder })]).held).toMatchObject([
       { path: `${cwd}/a`, placeholder },
     ]);
   });
 
   test("is held by the first directory on the way that does not exist either", () => {
     const rules = [...base, said("default", "ro a/b/c", { placeholder: { kind: "file", content: "" } })];
-    expect(planFor(rules).held).toEqual([{ path: `${cwd}/a`, placeholder: directory }]);
-    expect(planFor(rules, { [`${cwd}/a`]: "directory" }).held).toEqual([
+    expect(planFor(rules).held).toMatchObject([{ path: `${cwd}/a`, placeholder: directory }]);
+    expect(planFor(rules, { [`${cwd}/a`]: "directory" }).held).toMatchObject([
       { path: `${cwd}/a/b`, placeholder: directory },
     ]);
   });
 
   test("is held once for all the rules that need it", () => {
     const plan = planFor([...base, hold("ro a/b"), hold("ro a/c"), hold("ro a")]);
-    expect(plan.held).toEqual([{ path: `${cwd}/a`, placeholder: directory }]);
+    expect(plan.held).toMatchObject([{ path: `${cwd}/a`, placeholder: directory }]);
   });
 
   test.each([

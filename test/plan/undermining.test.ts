@@ -52,7 +52,9 @@ test("a missing name is held where its links lead", () => {
     said("podbot", "ro ~/.config/podbot", { placeholder: { kind: "directory" }, guard: true }),
   ];
   const tree: Tree = { "/home/u/.config": "-> /home/u/project/config", [`${cwd}/config`]: "directory" };
-  expect(planFor(rules, tree).held).toEqual([{ path: `${cwd}/config/podbot`, placeholder: { kind: "directory" } }]);
+  expect(planFor(rules, tree).held).toMatchObject([
+    { path: `${cwd}/config/podbot`, placeholder: { kind: "directory" }, directory: `inode of ${cwd}/config` },
+  ]);
 });
 
 test("a filesystem that counts no links loses no protection", () => {
