@@ -165,6 +165,14 @@ static int open_parent(const char *target, char name[LONGEST_NAME]) {
     return directory;
 }
 
+/* Node knows numbers to 53 bits, and writes them so. */
+static bool has_identity(const struct stat *stat, const char *identity) {
+    char *end;
+    double device = strtod(identity, &end);
+    if (*end != ':') fail("the letter names no identity");
+    return (double)stat->st_dev == device && (double)stat->st_ino == strtod(end + 1, NULL);
+}
+
 /* What a mount is to lie on. */
 static int open_target(const char *target, bool as_directory, mode_t mode) {
     if (tree.root < 0) fail("the letter's first step is not about the root");
@@ -188,27 +196,29 @@ static void open_root(void) {
     tree.root = open_directory(tree.store, "tree");
 }
 
-/* Attaches a mount that has no place yet, and returns it as it is found there. */
-static void attach(int mount, const char *target, bool is_owned, const struct stat *source) {
+/* The place of a mount. `expected` is what the plan saw there, which must still be there; NULL where that is anything. */
+static int open_place(const char *target, bool as_directory, const char *expected) {
+    int place = open_target(target, as_directory, as_directory ? 0755 : 0444);
+    struct stat found = look_at(place);
+    if (expected != NULL && !is_own(place) && !has_identity(&found, expected)) {
+        fail_at(target, "another file or directory has taken its place");
+    }
+    return place;
+}
+
+/* Attaches a mount that has no place yet. */
+static void attach(int mount, const char *target, bool is_owned, const struct stat *source, const char *expected) {
     bool is_root = strcmp(target, "/") == 0;
     bool as_directory = S_ISDIR(source->st_mode);
     if (is_root && !as_directory) fail_at(target, "the root is no directory");
     /* A new root takes the place of the one before: bubblewrap would not find what lies under it. */
     if (is_root && tree.root >= 0 && umount2("/tree", MNT_DETACH) != 0) fail_with_error("cannot change the root");
-    int place = is_root ? open_directory(tree.store, "tree") : open_target(target, as_directory, as_directory ? 0755 : 0444);
+    int place = is_root ? open_directory(tree.store, "tree") : open_place(target, as_directory, expected);
     if (attach_mount(mount, place) != 0) fail_at(target, strerror(errno));
     close(place);
     if (is_root) open_root();
     if (is_owned) own(mount);
     add_mount(tree.mounts, target, source);
-}
-
-/* Node knows numbers to 53 bits, and writes them so. */
-static bool has_identity(const struct stat *stat, const char *identity) {
-    char *end;
-    double device = strtod(identity, &end);
-    if (*end != ':') fail("the letter names no identity");
-    return (double)stat->st_dev == device && (double)stat->st_ino == strtod(end + 1, NULL);
 }
 
 static int open_source(const char *path, const char *identity, struct stat *source) {
@@ -220,25 +230,16 @@ static int open_source(const char *path, const char *identity, struct stat *sour
     return file;
 }
 
-/* What is mounted onto itself must lie where it was seen: otherwise the name there belongs to something else. */
-static void refuse_moved(const char *source, const char *target, const char *identity) {
-    if (strcmp(source, target) != 0 || tree.root < 0) return;
-    int file = open_below(tree.root, target);
-    if (file < 0) return; /* it is made, or refused, where it is needed */
-    struct stat found = look_at(file);
-    if (!is_own(file) && !has_identity(&found, identity)) fail_at(target, "another file or directory has taken its place");
-    close(file);
-}
-
 static void bind(const char *access, const char *identity, const char *source, const char *target) {
     struct stat stat;
     int file = open_source(source, identity, &stat);
-    refuse_moved(source, target, identity);
     int mount = clone_mounts(file, true);
     if (mount < 0) fail_with_error("cannot copy mounts");
     uint64_t flags = MOUNT_NO_SUID | MOUNT_NO_DEVICES | (strcmp(access, "ro") == 0 ? MOUNT_READ_ONLY : 0);
     if (set_mount_flags(mount, flags, true) != 0) fail_at(target, strerror(errno));
-    attach(mount, target, strcmp(access, "own") == 0, &stat);
+    /* What is mounted onto itself must lie where it was seen: otherwise the name belongs to something else by now. */
+    const char *expected = strcmp(source, target) == 0 ? identity : NULL;
+    attach(mount, target, strcmp(access, "own") == 0, &stat, expected);
     close(mount);
     close(file);
 }
@@ -247,7 +248,7 @@ static void lay_tmpfs(const char *mode, const char *target) {
     int mount = make_tmpfs(mode);
     if (mount < 0) fail_with_error("cannot make a file system in memory");
     struct stat stat = look_at(mount);
-    attach(mount, target, true, &stat);
+    attach(mount, target, true, &stat, NULL);
     close(mount);
 }
 
@@ -292,7 +293,7 @@ static void cover(mode_t mode, const char *target, const char *bytes, size_t len
         fail_with_error("cannot cover a file");
     }
     struct stat stat = look_at(place);
-    attach(mount, target, false, &stat);
+    attach(mount, target, false, &stat, NULL);
     /* Without a name, it is known for a mask by a sandbox within this one. */
     unlinkat(tree.store, name, 0);
     close(mount);

@@ -2,19 +2,18 @@
 import { join } from "node:path";
 import { beforeAll, inject, test } from "vitest";
 import { raceForEachKind } from "../race/race.ts";
+import { accountOf } from "../suite/run.ts";
 import { newWorld } from "../world.ts";
+import { becomeCaller } from "./engines/engine.ts";
 import { ordinaryIds } from "./engines/user.ts";
 import { startsForEachKind } from "./race.ts";
 
-/** Each file of tests has a process of its own, which this one gives away for good. */
 beforeAll(() => {
-  const { uid, gid } = ordinaryIds();
-  process.env["TMPDIR"] = join(inject("run").directory, "home");
-  process.setgroups?.([gid]);
-  process.setgid?.(gid);
-  process.setuid?.(uid);
+  const home = join(inject("run").directory, "home");
+  const caller = { ...ordinaryIds(), user: accountOf(inject("run")), home };
+  becomeCaller({ caller, env: { TMPDIR: home } });
 });
 
 test("while an agent of an ordinary user's exchanges names, the user's boxes start as planned or not at all", async () => {
   await raceForEachKind(newWorld(), startsForEachKind);
-});
+}, 1_200_000);

@@ -6,4 +6,4 @@ import { startsForEachKind } from "./race.ts";
 
 test("while an agent of root's exchanges names, root's boxes start as planned or not at all", async () => {
   await raceForEachKind(newWorld(), startsForEachKind);
-});
+}, 1_200_000);
