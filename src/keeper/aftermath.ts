@@ -47,10 +47,10 @@ function isSwapped({ source, target, access, identity }: Extract<Operation, { ki
   }
 }
 
-function leadsTo(path: string): string | null {
+function leadsTo(path: string): string {
   try {
-    return lstatSync(path).isSymbolicLink() ? realpathSync(path) : null;
+    return realpathSync.native(path);
   } catch {
-    return null;
+    return "";
   }
 }

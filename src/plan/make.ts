@@ -104,9 +104,10 @@ function common(request: Request, survey: Survey, ground: Ground, verdicts: read
     paths: ground.paths,
     watched: unguarded(request, survey),
     links: Object.fromEntries(
-      replaceableLinks(survey, ground, verdicts).flatMap((path) =>
-        (survey.matches[path] ?? []).map((to) => [path, to]),
-      ),
+      replaceableLinks(survey, ground, verdicts).map((path) => [
+        path,
+        survey.matches[path]?.[0] ?? survey.git?.steps[path] ?? "",
+      ]),
     ),
     warnings: findWarnings(request, survey, ground, verdicts),
   } as const;

@@ -123,7 +123,7 @@ export interface Plan {
   readonly commands: readonly CommandDecision[];
   /** Names that a rule protects where they exist; if one appears while the sandbox runs, the owner is told. */
   readonly watched: readonly string[];
-  /** Links to protected paths, and where they lead; if one leads elsewhere afterwards, the owner is told. */
+  /** Links to protected paths, and where they lead ("": nowhere); if one leads elsewhere afterwards, the owner is told. */
   readonly links: Readonly<Record<string, string>>;
   readonly warnings: readonly string[];
 }

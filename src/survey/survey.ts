@@ -10,6 +10,8 @@ export interface Ask {
   /** Whether the repository around the working directory matters. */
   readonly git: boolean;
   readonly gitStrict: boolean;
+  /** Configurations that git reads besides the repository's own. */
+  readonly gitConfigs: readonly string[];
   /** Whose repositories count as one's own. */
   readonly uid: number;
   /** Whether root inside passes by permissions, as in a container. */
@@ -67,9 +69,9 @@ export interface Survey {
   readonly nodes: Readonly<Record<string, Node>>;
   /**
    * For what must not come into being: the first name on the way that is missing, its directory resolved, and
-   * whether that is the last one as well.
+   * whether that is the last one as well. None for a link that leads in a circle.
    */
-  readonly firstMissing: Readonly<Record<string, { readonly path: string; readonly isLast: boolean }>>;
+  readonly firstMissing: Readonly<Record<string, { readonly path: string; readonly isLast: boolean } | undefined>>;
   /** Missing mount points and the nearest directory above them that exists. */
   readonly missing: Readonly<Record<string, string>>;
   /** What lies in those directories, so that they can be composed anew around a missing mount point. */

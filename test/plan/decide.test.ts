@@ -209,7 +209,8 @@ describe("the repository around the working directory", () => {
     expect(accessInside(plan, `${cwd}/.git/hooks/pre-commit`)).toBe("ro");
     expect(accessInside(plan, `${cwd}/.git/config`)).toBe("ro");
     expect(accessInside(plan, `${cwd}/.git/index`)).toBe("rw");
-    expect(plan.held.map(({ path }) => path)).toEqual([`${cwd}/.git/commondir`, `${cwd}/.git/config.worktree`]);
+    const held = ["branches", "commondir", "config.worktree", "remotes"].map((name) => `${cwd}/.git/${name}`);
+    expect(plan.held.map(({ path }) => path)).toEqual(held);
   });
 
   test.each([

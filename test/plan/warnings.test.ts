@@ -106,13 +106,13 @@ describe("a link to something protected, in a writable directory,", () => {
   });
 });
 
-test("a link of which the survey does not say where it leads cannot be watched", () => {
+test("a link that leads nowhere is watched as such", () => {
   const link = `${cwd}/settings`;
   const nodes = { [link]: { kind: "link", identity: "1:2", links: 1 } } as const;
   const rules = [said("default", "rw ."), said("default", "ro settings", { own: "settings" })];
   const plan = planFor(rules, {}, { survey: { matches: { [cwd]: [cwd] }, missing: {}, nodes } });
   expect(plan.warnings).toHaveLength(1);
-  expect(plan.links).toEqual({});
+  expect(plan.links).toEqual({ [link]: "" });
 });
 
 describe("a repository that lies elsewhere", () => {
