@@ -85,17 +85,16 @@ function replaceable(survey: Survey, path: string): string {
   return `${path} is on the way to what git obeys (a path goes on from it by ..), and can be replaced inside.`;
 }
 
-/** An empty file says to git what its absence says, but it is seen. */
+/** An empty file says to git what its absence says, but in the worktree it is seen. */
 function visiblePlaceholders({ git }: Survey, { held }: Ground): readonly string[] {
-  const named = new Set(
-    (git?.absent ?? []).filter(({ placeholder }) => placeholder.kind === "file").map(({ path }) => path),
+  if (git === null) return [];
+  const files = git.absent.filter(({ path, placeholder }) => {
+    return placeholder.kind === "file" && !isWithin(path, git.commonDir) && held.some((name) => name.path === path);
+  });
+  return files.map(
+    ({ path }) =>
+      `${path} does not exist, and git would obey it: an empty file stands there meanwhile, which git status shows unless it is ignored.`,
   );
-  return held
-    .filter(({ path, placeholder }) => named.has(path) && placeholder.kind === "file")
-    .map(
-      ({ path }) =>
-        `${path} does not exist, and git would obey it: an empty file stands there meanwhile, which git status shows unless it is ignored.`,
-    );
 }
 
 function gitElsewhere({ git, cwd }: Survey): readonly string[] {

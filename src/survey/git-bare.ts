@@ -1,8 +1,9 @@
 import { readlinkSync } from "node:fs";
 import { PolicyError } from "../errors.ts";
+import { readPlainFile } from "../machine/plain-file.ts";
 import type { GitLayout, Held } from "../policy/git.ts";
 import { parentOf } from "../policy/paths.ts";
-import { noteAt, readable } from "./git-files.ts";
+import { readable } from "./git-files.ts";
 import { type Reader, statOf } from "./reader.ts";
 
 /**
@@ -45,8 +46,13 @@ function namesIn(directory: string, reader: Reader): readonly string[] {
 }
 
 /** What git takes for a HEAD, wherever it leads. */
-function isHead(path: string): boolean {
+export function isHead(path: string): boolean {
   const stats = statOf(path);
   if (stats?.isSymbolicLink()) return readlinkSync(path).startsWith("refs/");
-  return stats?.isFile() === true && /^(?:ref:\s*refs\/|[0-9a-f]{40})/.test(noteAt(path));
+  const file = readPlainFile(path, largestHead);
+  // git reads only how it begins.
+  return file.kind === "too-large" || (file.kind === "read" && headText.test(file.bytes.toString("latin1")));
 }
+
+const largestHead = 4_096;
+const headText = /^(?:ref:\s*refs\/|[0-9a-f]{40})/;

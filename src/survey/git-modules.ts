@@ -54,7 +54,7 @@ export function findModules(root: string, gitDir: string, commonDir: string, rea
       const found = repositoryIn(path, reader);
       if (found === null || directories.has(found)) continue;
       directories.add(found);
-      for (const below of modulesBelow(`${found}/modules`, found, budget)) {
+      for (const below of modulesBelow(`${found}/modules`, `${found}/modules`, budget)) {
         directories.add(below);
         ahead.push(kin(below));
       }
@@ -112,7 +112,8 @@ function topOf(gitDir: string, reader: Reader): string | null {
   return findWay(worktree.startsWith("/") ? worktree : `${gitDir}/${worktree}`, reader).end;
 }
 
-function gitlinksOf(gitDir: string, commonDir: string): readonly string[] {
+/** The paths, from the top of the worktree, at which the index has another repository. */
+export function gitlinksOf(gitDir: string, commonDir: string): readonly string[] {
   const shared = (readable(gitDir) ?? []).map(({ name }) => name).filter((name) => name.startsWith("sharedindex."));
   return ["index", ...shared].flatMap((name) => {
     const path = `${gitDir}/${name}`;

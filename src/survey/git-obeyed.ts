@@ -1,6 +1,6 @@
 import type { Held } from "../policy/git.ts";
 import { isWithin, parentOf } from "../policy/paths.ts";
-import { entriesOf } from "./git-files.ts";
+import { readable } from "./git-files.ts";
 import { type FileSetting, pathOf, readSettings } from "./git-settings.ts";
 import type { Reader } from "./reader.ts";
 import { findWay } from "./way.ts";
@@ -12,6 +12,8 @@ export interface Around {
   readonly tops: readonly [string, ...string[]];
   /** Git directories. */
   readonly places: readonly string[];
+  /** What git keeps of linked worktrees. */
+  readonly worktrees: readonly string[];
   /** Configurations that git reads besides those. */
   readonly configs: readonly string[];
   /** `.git` files. */
@@ -32,7 +34,10 @@ export interface Obeyed {
 export function findObeyed(around: Around, reader: Reader): Obeyed {
   const { cwd, home, tops, places, configs } = around;
   const found = new Found(reader);
-  const own = places.flatMap((place) => [`${place}/config`, `${place}/config.worktree`]);
+  const own = [
+    ...places.map((place) => `${place}/config`),
+    ...[...places, ...around.worktrees].map((place) => `${place}/config.worktree`),
+  ];
   const { all, included, read } = readSettings([...own, ...configs], home, reader);
   for (const way of included) found.file(way);
   for (const { steps } of read) found.pass(steps);
@@ -43,8 +48,10 @@ export function findObeyed(around: Around, reader: Reader): Obeyed {
   for (const path of hooks) found.pass(findWay(path, reader).steps);
   for (const path of hookPaths(all, tops, home)) found.hookDirectory(path);
   for (const directory of [...found.hookDirectories, ...hooks]) {
-    for (const entry of entriesOf(directory)) {
-      if (entry.isSymbolicLink()) found.file(findWay(`${directory}/${entry.name}`, reader));
+    for (const entry of readable(directory) ?? []) {
+      // git calls hooks by names of its own, which are ASCII.
+      if (entry.isSymbolicLink() && !entry.name.includes("\ufffd"))
+        found.file(findWay(`${directory}/${entry.name}`, reader));
     }
   }
   for (const path of programs(all, tops[0], home)) found.program(path);

@@ -58,6 +58,7 @@ function layoutAt(root: string, question: GitQuestion, reader: Reader): GitLayou
       home: question.home,
       tops: [root, ...modules.tops, ...pointers.map(parentOf)],
       places,
+      worktrees: linked.map(({ directory }) => directory),
       configs: question.configs,
       pointers: [...pointers, ...modules.gitlinks.map((path) => `${path}/.git`)],
     },

@@ -77,12 +77,21 @@ export interface Survey {
   /** What lies in those directories, so that they can be composed anew around a missing mount point. */
   readonly listings: Readonly<Record<string, readonly Listed[]>>;
   readonly git: GitLayout | null;
+  /** Repositories that a short look at the working directory shows; null where nobody asks. */
+  readonly repositories: Repositories | null;
   readonly targets: Readonly<Record<string, readonly Target[]>>;
   readonly scripts: Readonly<Record<string, Script>>;
   /** Unix sockets on which a program of the host listens. */
   readonly sockets: readonly string[];
   /** The file to which /etc/resolv.conf leads; null where nobody asks, or there is none. */
   readonly resolver: string | null;
+}
+
+/** Directories that git would take for repositories, at and below a workspace. */
+export interface Repositories {
+  readonly paths: readonly string[];
+  /** How many levels below were looked at, all of them: what is not complete cannot be compared. */
+  readonly depth: number;
 }
 
 export interface Listed {

@@ -7,6 +7,7 @@ import type { Rule } from "../policy/rule.ts";
 import { findTargets, readScript } from "./commands.ts";
 import { expandPattern } from "./expand.ts";
 import { findGit } from "./git.ts";
+import { lookForRepositories } from "./git-look.ts";
 import { identityOf, kindOf, Reader, statOf } from "./reader.ts";
 import { findSockets } from "./sockets.ts";
 import type { Ask, Listed, Script, Survey, Target } from "./survey.ts";
@@ -54,6 +55,7 @@ export function takeSurvey(ask: Ask, absent: ReadonlySet<string> = new Set()): S
     firstMissing,
     ...mountPoints(ask.mountPoints, ask.emptyRoot, reader),
     git,
+    repositories: ask.git ? lookForRepositories(cwd) : null,
     targets,
     scripts,
     sockets,

@@ -95,6 +95,7 @@ describe("a plan", () => {
       commands: [],
       watched: [],
       links: {},
+      git: { own: null, gitlinks: [], repositories: null },
       warnings: [],
     } satisfies Plan);
   });

@@ -47,6 +47,7 @@ export function surveyOf(tree: Tree, request: Request, rest: Partial<Survey> = {
     missing,
     listings,
     git,
+    repositories: null,
     targets: {},
     scripts: {},
     sockets,
