@@ -57,7 +57,13 @@ const samePlace: Placeholder = { kind: "file", content: ".\n" };
 export function commonConfigs(home: string, env: Readonly<Record<string, string | undefined>>): readonly string[] {
   const xdg = env["XDG_CONFIG_HOME"] || `${home}/.config`;
   const named = [env["GIT_CONFIG_SYSTEM"], env["GIT_CONFIG_GLOBAL"]].filter((path) => path?.startsWith("/"));
-  const usual = ["/etc/gitconfig", `${home}/.gitconfig`, `${home}/.config/git/config`, `${xdg}/git/config`];
+  const usual = [
+    "/etc/gitconfig",
+    "/usr/local/etc/gitconfig",
+    `${home}/.gitconfig`,
+    `${home}/.config/git/config`,
+    `${xdg}/git/config`,
+  ];
   return [...new Set([...usual, ...(named as string[])])].filter((path) => path.startsWith("/"));
 }
 

@@ -19,13 +19,17 @@ export function noteAt(path: string): string {
   throw unreadable(path, file.kind);
 }
 
-/** The same for a configuration, of which nothing may be missed. `/dev/null` is how people say that there is none. */
-export function configAt(path: string): string {
+/**
+ * The same for a configuration, of which nothing may be missed. `/dev/null` is how people say that there is none. What
+ * is `everybodys` and closed to us, git passes over as well.
+ */
+export function configAt(path: string, everybodys = false): string {
   if (path === "/dev/null") return "";
   const file = readPlainFile(path, largestNote);
   if (file.kind === "read") return file.bytes.toString("utf8").replace(/^\ufeff/, "");
   // git refuses to work with a directory for a configuration.
   if (file.kind === "absent" || statOf(path)?.isDirectory()) return "";
+  if (file.kind === "refused" && everybodys) return "";
   throw unreadable(path, file.kind, file.kind === "refused" ? file.cause : undefined);
 }
 

@@ -72,7 +72,8 @@ export function findWorktrees(
   const directories = childDirectories(`${commonDir}/worktrees`);
   if (directories.length > mostPlaces) throw tooMany(`${commonDir}/worktrees`, mostPlaces, "linked worktrees");
   return directories.map((directory) => {
-    const pointer = noteAt(`${directory}/gitdir`).replace(/\n$/, "");
+    // An agent can have a worktree of its own named here, and what is protected then must be a `.git`.
+    const pointer = /^.*\/\.git(?=\n?$)/.exec(noteAt(`${directory}/gitdir`))?.[0] ?? "";
     refuseUnreadable(pointer, `${directory}/gitdir`);
     return {
       directory,

@@ -38,7 +38,7 @@ export function findObeyed(around: Around, reader: Reader): Obeyed {
     ...places.map((place) => `${place}/config`),
     ...[...places, ...around.worktrees].map((place) => `${place}/config.worktree`),
   ];
-  const { all, included, read } = readSettings([...own, ...configs], home, reader);
+  const { all, included, read } = readSettings(own, configs, home, reader);
   for (const way of included) found.file(way);
   for (const { steps } of read) found.pass(steps);
   // A home in a repository: then git's settings for everything are part of the workspace.
@@ -123,10 +123,13 @@ function worktreePointers(settings: readonly FileSetting[]): readonly string[] {
     .map(({ value, file }) => `${value.startsWith("/") ? value : `${parentOf(file)}/${value}`}/.git`);
 }
 
+/** git runs hooks from the one, and copies them from the other into repositories that it makes. */
+const hookKeys = new Set(["core.hookspath", "init.templatedir"]);
+
 /** A relative path means another directory in each worktree. */
 function hookPaths(settings: readonly FileSetting[], tops: readonly string[], home: string): readonly string[] {
   const written = settings
-    .filter(({ section, key, value }) => section === "core" && key === "hookspath" && value !== "")
+    .filter(({ section, key, value }) => value !== "" && hookKeys.has(`${section}.${key}`))
     .map(({ value }) => value);
   return [...new Set(written.flatMap((value) => tops.map((top) => withCalled(pathOf(value, top, home)))))];
 }

@@ -24,12 +24,17 @@ const mostFiles = 500;
  * for a branch, a remote or a directory to say, and an agent may change those. git follows ten files deep, and refuses
  * to work with more; here each file is read once, so that depth does not matter.
  */
-export function readSettings(files: readonly string[], home: string, reader: Reader): Settings {
+export function readSettings(
+  own: readonly string[],
+  everybodys: readonly string[],
+  home: string,
+  reader: Reader,
+): Settings {
   const all: FileSetting[] = [];
   const included: Way[] = [];
   const read: Way[] = [];
   const seen = new Set<string>();
-  const ahead = files.map((file) => ({ file, from: null as string | null }));
+  const ahead = [...own, ...everybodys].map((file) => ({ file, from: null as string | null }));
   for (let next = ahead.shift(); next !== undefined; next = ahead.shift()) {
     const { from } = next;
     const way = findWay(next.file, reader);
@@ -40,7 +45,8 @@ export function readSettings(files: readonly string[], home: string, reader: Rea
     if (seen.has(file)) continue;
     seen.add(file);
     if (seen.size > mostFiles) throw tooMany(from ?? file, mostFiles, "included configurations");
-    const settings = parseGitConfig(configAt(way.end)).map((setting) => ({ ...setting, file }));
+    const isEverybodys = from === null && everybodys.includes(next.file);
+    const settings = parseGitConfig(configAt(way.end, isEverybodys)).map((setting) => ({ ...setting, file }));
     all.push(...settings);
     ahead.push(
       ...settings.filter(isInclude).map(({ value }) => ({ file: pathOf(value, parentOf(file), home), from: file })),

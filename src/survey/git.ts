@@ -42,7 +42,7 @@ export function readOrigin(question: Pick<GitQuestion, "cwd" | "home" | "uid">):
 }
 
 function layoutAt(root: string, question: GitQuestion, reader: Reader): GitLayout | null {
-  const entry = entryAt(root, question.cwd);
+  const entry = entryAt(root, question);
   if (entry === null) return null;
   const target = entry.kind === "file" ? pointedTo(entry.path) : entry.path;
   const gitDir = target === null ? null : findWay(target, reader).end;
@@ -82,15 +82,16 @@ function layoutAt(root: string, question: GitQuestion, reader: Reader): GitLayou
 }
 
 /** A bare repository is its own git directory; above, it is nobody's. An empty `.git` is none, and git looks beside it. */
-function entryAt(root: string, cwd: string): GitLayout["entry"] | null {
+function entryAt(root: string, question: GitQuestion): GitLayout["entry"] | null {
   const path = join(root, ".git");
   const stats = statOf(path);
-  if (root === cwd && (stats === null || isEmptyDirectory(path)) && isBare(root)) {
+  if (root === question.cwd && (stats === null || isEmptyDirectory(path)) && isBare(root)) {
     return { path: root, kind: "directory" };
   }
   if (stats === null) return null;
   const kind = kindOf(stats);
-  return kind === "file" || kind === "directory" || kind === "link" ? { path, kind } : null;
+  if (kind === "file" || kind === "directory" || kind === "link") return { path, kind };
+  return unlessHere(path, root, question);
 }
 
 /** What looks unlike git now can be made to look like it again, inside: to pass it over would be to fail open. */

@@ -220,6 +220,7 @@ describe("what cannot be protected is named, and nothing starts:", () => {
       ".mcp.json",
     ],
     ["a configuration that is too large", "head -c 1100000 /dev/zero | tr '\\0' '\\n' >> .git/config", ".git/config"],
+    [".git as a pipe", "mv .git g; mkfifo .git", ".git is there, but is no git directory"],
     ["an included pipe", "mkfifo pipe; git config include.path ../pipe", "/pipe"],
     ["an index that is too large", "truncate -s 100G .git/index", ".git/index"],
     [
