@@ -22,11 +22,16 @@ export function gitAftermath({ cwd, git }: Pick<Plan, "cwd" | "git">): readonly 
 function lostRepository({ own }: GitSight): readonly string[] {
   if (own === null) return [];
   const { entry, gitDir, commonDir } = own;
-  const isWhole = isHead(`${gitDir}/HEAD`) && ["objects", "refs"].every((name) => isDirectory(`${commonDir}/${name}`));
-  if (isWhole) return [];
-  return [
-    `${entry} is no git repository any more: git would take another for it. Do not use git here before you have repaired its HEAD, objects and refs.`,
-  ];
+  const isShared = commonDir !== gitDir && !isWhole(commonDir, commonDir);
+  const lost = [...(isWhole(gitDir, commonDir) ? [] : [entry]), ...(isShared ? [commonDir] : [])];
+  return lost.map(
+    (path) =>
+      `${path} is no git repository any more: git would take another for it. Do not use git here before you have repaired its HEAD, objects and refs.`,
+  );
+}
+
+function isWhole(gitDir: string, commonDir: string): boolean {
+  return isHead(`${gitDir}/HEAD`) && ["objects", "refs"].every((name) => isDirectory(`${commonDir}/${name}`));
 }
 
 function isDirectory(path: string): boolean {

@@ -26,6 +26,14 @@ describe("after a run the owner is told", () => {
     for (const message of messages(world.project)) expect(stderr.split(message)).toHaveLength(2);
   });
 
+  test("that the repository of a linked worktree is none any more, whoever works in it next", async () => {
+    const world = inRepository();
+    const tree = join(world.home, "tree");
+    world.git("worktree", "add", "-q", tree, "-b", "tree");
+    const { stderr } = await world.inside("rm $(git rev-parse --git-common-dir)/HEAD", "-C", tree);
+    expect(stderr).toContain(`${world.project}/.git is no git repository any more`);
+  });
+
   test("nothing of what was there before, or is no repository", async () => {
     const world = inRepository();
     world.outside(`${lib}; git add lib; git commit -qm lib; git init -q --bare a/b; git worktree add -q tree -b tree`);
