@@ -13,6 +13,9 @@ const mostPlaces = 400;
 /** How many directories below `modules` are looked at. */
 const mostDirectories = 5_000;
 
+/** At each of them is looked for a repository. */
+const mostGitlinks = 2_000;
+
 /** No index is larger: that would be some three million files. */
 const largestIndex = 512 << 20;
 
@@ -51,6 +54,7 @@ export function findModules(root: string, gitDir: string, commonDir: string, rea
       refuseUnreadable(path, `${next.gitDir}/index`);
       if (gitlinks.has(path) || link.split("/").includes("..")) continue;
       gitlinks.add(path);
+      if (gitlinks.size > mostGitlinks) throw tooMany(`${next.gitDir}/index`, mostGitlinks, "submodules");
       const found = repositoryIn(path, reader);
       if (found === null || directories.has(found)) continue;
       directories.add(found);

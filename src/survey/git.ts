@@ -151,15 +151,15 @@ function looseHeads(commonDir: string): readonly string[] {
     );
   }
   const heads = join(commonDir, "refs/heads");
-  const found = names(heads);
-  if (found.length > mostHeads) throw tooMany(heads, mostHeads, "branches");
-  return found;
+  return names(heads, "", { left: mostHeads });
 }
 
 /** Every file and directory below, as relative paths. */
-function names(directory: string, prefix = ""): readonly string[] {
-  return entriesOf(directory).flatMap((entry) => {
+function names(heads: string, prefix: string, budget: { left: number }): readonly string[] {
+  return entriesOf(join(heads, prefix)).flatMap((entry) => {
+    budget.left -= 1;
+    if (budget.left < 0) throw tooMany(heads, mostHeads, "branches");
     const name = `${prefix}${entry.name}`;
-    return entry.isDirectory() ? [name, ...names(join(directory, entry.name), `${name}/`)] : [name];
+    return entry.isDirectory() ? [name, ...names(heads, `${name}/`, budget)] : [name];
   });
 }

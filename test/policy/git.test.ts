@@ -1,6 +1,6 @@
 // @module-tag security
 import { describe, expect, test } from "vitest";
-import { type GitLayout, gitRules } from "../../src/policy/git.ts";
+import { commonConfigs, type GitLayout, gitRules } from "../../src/policy/git.ts";
 import { repositoryAt } from "../plan/tree.ts";
 
 const project = "/home/u/project";
@@ -136,6 +136,14 @@ describe("git's own directory, where it lies outside the working directory,", ()
       ...obeyed(gitDir),
     ]);
   });
+});
+
+test("git's configurations for every repository are all that it may read, whatever a variable puts in their place", () => {
+  const usual = ["/etc/gitconfig", "/usr/local/etc/gitconfig", "/home/u/.gitconfig", "/home/u/.config/git/config"];
+  expect(commonConfigs("/home/u", {})).toEqual(usual);
+  const env = { XDG_CONFIG_HOME: "/x", GIT_CONFIG_GLOBAL: "/g", GIT_CONFIG_SYSTEM: "/s", GIT_CONFIG: "/other" };
+  expect(commonConfigs("/home/u", env)).toEqual([...usual, "/x/git/config", "/s", "/g"]);
+  expect(commonConfigs("/home/u", { XDG_CONFIG_HOME: "", GIT_CONFIG_GLOBAL: "relative" })).toEqual(usual);
 });
 
 describe("strict protection", () => {

@@ -16,6 +16,8 @@ const bare = (worktree: string) =>
 
 interface Attack {
   readonly prepare?: (world: World) => void;
+  /** What the agent does in an earlier run, so that the next one sees less. */
+  readonly before?: string;
   /** What the agent runs; `$MARK` is the file to be made. */
   readonly script: string;
   /** What the owner does then. */
@@ -106,6 +108,25 @@ const attacks: Readonly<Record<string, Attack>> = {
     prepare: (world) => twin(world)("a/b/c/d/e/f/g/h"),
     script: `printf ${monitor} >> .git/modules/a/b/c/d/e/f/g/h/config`,
   },
+  "a submodule that did not look like one when the run began": {
+    prepare: (world) => twin(world)("libs/sub"),
+    before: "mv .git/modules/libs/sub/HEAD .git/H",
+    script: `mv .git/H .git/modules/libs/sub/HEAD; printf ${monitor} >> .git/modules/libs/sub/config`,
+  },
+  "a submodule below what looks like one": {
+    prepare: (world) => twin(world)("libs/sub"),
+    before: "mkdir .git/modules/libs/objects .git/modules/libs/refs; touch .git/modules/libs/HEAD",
+    script: `printf ${monitor} >> .git/modules/libs/sub/config`,
+  },
+  "hooks in a submodule, named by a relative path": {
+    prepare: (world) => {
+      twin(world)("libs/sub");
+      world.file("home/.gitconfig", "[core]\n\thooksPath = .githooks\n");
+      world.file("home/project/libs/sub/.githooks/pre-commit", hook, 0o755);
+    },
+    script: "echo touch $MARK >> libs/sub/.githooks/pre-commit",
+    owner: `cd libs/sub; ${commit}`,
+  },
   "a linked worktree in the workspace, which is led elsewhere": {
     prepare: (world) => world.git("worktree", "add", "-q", "tree", "-b", "tree"),
     script: `cp -r .git evil && printf ${monitor} >> evil/config && echo "gitdir: $PWD/evil" > tree/.git`,
@@ -147,14 +168,15 @@ const withMark = (world: World, script: string) => `MARK=${markOf(world)}; ${scr
 
 describe("what an agent leaves does not have the owner's git execute it:", () => {
   test.each(Object.entries(attacks))("%s", async (_, attack) => {
-    const { script, directory = "." } = attack;
+    const { script, directory = ".", before: earlier = "true" } = attack;
     const free = prepared(attack);
-    free.outside(`cd ${directory}; ${withMark(free, script)}`);
+    free.outside(`cd ${directory}; ${withMark(free, `${earlier}; ${script}`)}`);
     expect(ownerUses(attack, free, directory)).toBe(true);
 
     const world = prepared(attack);
+    world.outside(`cd ${directory}; ${earlier}`);
     const before = names(world.project);
-    await world.inside(withMark(world, "true"), "-C", join(world.project, directory));
+    await world.inside("true", "-C", join(world.project, directory));
     expect(names(world.project)).toEqual(before);
     await world.inside(withMark(world, script), "-C", join(world.project, directory));
     expect(ownerUses(attack, world, directory)).toBe(false);
