@@ -1,4 +1,4 @@
-import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
+import { closeSync, constants, fstatSync, openSync, readSync, realpathSync } from "node:fs";
 
 export type PlainFile =
   | { readonly kind: "read"; readonly bytes: Buffer }
@@ -31,6 +31,16 @@ export function readPlainFile(path: string, largest: number): PlainFile {
     return { kind: "refused", cause };
   } finally {
     closeSync(descriptor);
+  }
+}
+
+/** The text of a file that the owner or a variable of theirs names, be it by links; null where there is none to be had. */
+export function readNamedFile(path: string, largest: number): string | null {
+  try {
+    const file = readPlainFile(realpathSync.native(path), largest);
+    return file.kind === "read" ? file.bytes.toString("utf8") : null;
+  } catch {
+    return null;
   }
 }
 

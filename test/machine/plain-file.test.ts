@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { readPlainFile } from "../../src/machine/plain-file.ts";
+import { readNamedFile, readPlainFile } from "../../src/machine/plain-file.ts";
 
 const root = mkdtempSync(join(tmpdir(), "podbot-plain-"));
 afterAll(() => rmSync(root, { recursive: true }));
@@ -35,4 +35,9 @@ test.each([
 
 test("a device is not read", () => {
   expect(readPlainFile("/dev/zero", 1 << 20)).toEqual({ kind: "special" });
+});
+
+test("a file that the owner names may be a link, and is read by the same measure", () => {
+  expect(readNamedFile(at("link"), 5)).toBe("12345");
+  for (const name of ["pipe", "directory", "sparse", "nothing"]) expect(readNamedFile(at(name), 1 << 20)).toBeNull();
 });
