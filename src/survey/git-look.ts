@@ -4,7 +4,7 @@ import { readable } from "./git-files.ts";
 import type { Repositories } from "./survey.ts";
 
 /** The look is taken at each start and each end, so it must cost next to nothing. */
-const mostDirectories = 300;
+const mostDirectories = 150;
 const deepest = 2;
 
 /** A short look, level by level, until there is too much to look at. */
