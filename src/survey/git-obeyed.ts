@@ -9,7 +9,7 @@ export interface Around {
   readonly cwd: string;
   readonly home: string;
   /** The top of the worktree, and those of submodules and linked worktrees: git runs hooks there. */
-  readonly tops: readonly [string, ...string[]];
+  readonly tops: readonly string[];
   /** Git directories. */
   readonly places: readonly string[];
   /** What git keeps of linked worktrees. */
@@ -54,7 +54,7 @@ export function findObeyed(around: Around, reader: Reader): Obeyed {
         found.file(findWay(`${directory}/${entry.name}`, reader));
     }
   }
-  for (const path of programs(all, tops[0], home)) found.program(path);
+  for (const path of programs(all, tops, home)) found.program(path);
   return found.all();
 }
 
@@ -141,28 +141,33 @@ function withCalled(directory: string): string {
 
 /** Settings that are commands: filters, drivers, helpers, editors, and what git calls on the other end. */
 const commandKeys =
-  /(?:command|cmd|program|helper|fsmonitor|editor|pager|askpass|gitproxy|external|textconv|clean|smudge|process|driver|receivepack|uploadpack|hook|filter)$/;
+  /(?:command|cmd|program|helper|fsmonitor|editor|pager|askpass|gitproxy|external|textconv|clean|smudge|process|driver|receivepack|uploadpack|hook|filter|tunnel|smtpserver)$/;
+
+/** Here each key is the name of a tool or command, and `path` says where a tool lies. */
+const commandSections = new Set(["pager", "difftool", "mergetool", "browser", "man"]);
 
 /** As many words of a command are looked at. */
 const mostWords = 64;
 
+const scripts = /\.(?:sh|bash|py|pl|rb|[cm]?[jt]s|php|lua|awk|sed)$/;
+
 /** Files that commands of the configuration name, as far as a look at their words can tell. */
-function programs(settings: readonly FileSetting[], top: string, home: string): readonly string[] {
+function programs(settings: readonly FileSetting[], tops: readonly string[], home: string): readonly string[] {
   const commands = settings.filter(
-    ({ section, key, value }) => section === "alias" || value.startsWith("!") || commandKeys.test(key),
+    ({ section, key, value }) => value.startsWith("!") || commandKeys.test(key) || commandSections.has(section),
   );
-  return [...new Set(commands.flatMap(({ value }) => wordsOf(value).map((word) => wordPath(word, top, home))))];
+  return [...new Set(commands.flatMap(({ value }) => wordsOf(value).flatMap((word) => wordPaths(word, tops, home))))];
 }
 
-/** The first word without a slash is looked up on PATH. */
+/** The first word, if it is a path and not looked up on PATH, and scripts that it may be told to run. */
 function wordsOf(command: string): readonly string[] {
   const words = command.split(/[\s"'`;|&()<>$={}!]+/).filter((word) => word !== "");
   return words
     .slice(0, mostWords)
-    .filter((word, at) => !word.startsWith("-") && (at > 0 || word.includes("/")) && !/^~[^/]/.test(word));
+    .filter((word, at) => (at === 0 ? word.includes("/") : scripts.test(word)) && !/^(?:-|~[^/])/.test(word));
 }
 
-function wordPath(word: string, top: string, home: string): string {
-  if (word.startsWith("~/")) return `${home}/${word.slice(2)}`;
-  return word.startsWith("/") ? word : `${top}/${word}`;
+function wordPaths(word: string, tops: readonly string[], home: string): readonly string[] {
+  if (word.startsWith("~/")) return [`${home}/${word.slice(2)}`];
+  return word.startsWith("/") ? [word] : tops.map((top) => `${top}/${word}`);
 }

@@ -144,10 +144,19 @@ const attacks: Readonly<Record<string, Attack>> = {
       "mkdir -p .git/branches; echo $PWD/evil > .git/branches/origin",
     owner: "git push origin main",
   },
+  "a script of the project's that the configuration has a program run": {
+    prepare: (world) => {
+      world.file("home/project/t/clean.py", "import sys; sys.stdout.write(sys.stdin.read())\n");
+      world.file("home/project/.gitattributes", "file.txt filter=x\n");
+      world.git("config", "filter.x.clean", "python3 t/clean.py %f");
+    },
+    script: "echo \"open('$MARK', 'w')\" > t/clean.py; echo x > file.txt",
+    owner: "git diff",
+  },
   "a program of the project's that the configuration calls": {
     prepare: (world) => {
       world.file("home/project/t/monitor.sh", "#!/bin/sh\nexit 1\n", 0o755);
-      world.git("config", "core.fsmonitor", "sh ./t/monitor.sh");
+      world.git("config", "core.fsmonitor", "./t/monitor.sh");
     },
     script: "printf '#!/bin/sh\\ntouch %s\\nexit 1\\n' $MARK > t/monitor.sh",
   },
@@ -273,6 +282,7 @@ test.each([
   world.link(join(world.project, name), "gone");
   expect((await world.inside("true")).status).toBe(0);
   const { status, stderr } = await world.inside(`${script}; touch ${name}/x`);
+  expect(stderr).not.toContain("was replaced");
   expect(status).not.toBe(0);
   expect(stderr).toContain(`${name} is a link`);
   expect(existsSync(join(world.project, name))).toBe(false);
