@@ -2,7 +2,7 @@ import { readlinkSync } from "node:fs";
 import { PolicyError } from "../errors.ts";
 import { readPlainFile } from "../machine/plain-file.ts";
 import type { GitLayout, Held } from "../policy/git.ts";
-import { parentOf } from "../policy/paths.ts";
+import { isWithin, parentOf } from "../policy/paths.ts";
 import { readable } from "./git-files.ts";
 import { type Reader, statOf } from "./reader.ts";
 
@@ -18,14 +18,24 @@ export function isEmptyDirectory(path: string): boolean {
   return statOf(path)?.isDirectory() === true && readable(path)?.length === 0;
 }
 
+interface Standing {
+  readonly root: string;
+  readonly entry: GitLayout["entry"];
+  readonly cwd: string;
+  /** The repository's own, and none that an agent may have named. */
+  readonly gitDirs: readonly string[];
+}
+
 /**
  * Where `.git` is no repository (any more), git takes the very directory for one. So it must not become one, from the
  * working directory up to the top. HEAD itself cannot be held: beside a file of that name, `git diff HEAD` is ambiguous.
  * While `commondir` is a directory, git refuses to go on; afterwards one of the other names is missing.
  */
-export function bareNames(root: string, entry: GitLayout["entry"], cwd: string, reader: Reader): readonly Held[] {
+export function bareNames({ root, entry, cwd, gitDirs }: Standing, reader: Reader): readonly Held[] {
   const found: Held[] = [];
   for (let at = cwd; ; at = parentOf(at)) {
+    // In a git directory, git takes that one.
+    if (gitDirs.some((directory) => isWithin(at, directory)) && at !== root) continue;
     // A bare repository is protected as such; where `.git` is a file that leads nowhere, git looks no further.
     if (at === root && (entry.path === root || entry.kind === "file")) return found;
     found.push(

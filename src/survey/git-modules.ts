@@ -19,60 +19,100 @@ const mostGitlinks = 2_000;
 /** No index is larger: that would be some three million files. */
 const largestIndex = 512 << 20;
 
-/** What a git directory keeps there is no submodule's. */
-const gitsOwn = new Set(["objects", "refs", "logs", "hooks", "info", "branches", "remotes", "worktrees", "lfs"]);
+/** What a git directory keeps there is no submodule's, or is looked at when that is its turn. */
+const gitsOwn = new Set([
+  "objects",
+  "refs",
+  "logs",
+  "hooks",
+  "info",
+  "branches",
+  "remotes",
+  "worktrees",
+  "lfs",
+  "modules",
+]);
 
-export interface Modules {
+/** A part of a repository that has an index, a worktree or a configuration of its own. */
+interface Part {
+  readonly gitDir: string;
+  /** Equal to `gitDir` but in linked worktrees. */
+  readonly commonDir: string;
+  /** Where its files lie; null where nobody says. */
+  readonly top: string | null;
+}
+
+export interface Parts {
   /** Git directories of submodules, wherever they lie. */
-  readonly directories: readonly string[];
-  /** Where the index says that another repository lies, whether or not there is one now. */
+  readonly modules: readonly string[];
+  readonly worktrees: readonly LinkedWorktree[];
+  /** Where an index says that another repository lies, whether or not there is one now. */
   readonly gitlinks: readonly string[];
-  /** Where their files lie. */
+  /** Where the files of submodules and linked worktrees lie. */
   readonly tops: readonly string[];
 }
 
 /**
- * Every git directory that git goes on to from this one: those that it keeps below `modules`, at any depth, and those
- * that lie in a submodule's own directory, as the index has it.
+ * Every part to which git goes on from a repository: linked worktrees, submodules that it keeps below `modules` at any
+ * depth, submodules that have a git directory in themselves, as the index has it, and the same of each of these.
  */
-export function findModules(root: string, gitDir: string, commonDir: string, reader: Reader): Modules {
-  const kept = `${commonDir}/modules`;
-  const budget = { left: mostDirectories };
-  const directories = new Set(modulesBelow(kept, kept, budget));
+export function findParts(root: string, gitDir: string, commonDir: string, reader: Reader): Parts {
+  const modules = new Set<string>();
+  const worktrees: LinkedWorktree[] = [];
   const gitlinks = new Set<string>();
   const tops = new Set<string>();
-  const kin = (path: string) => ({ gitDir: path, commonDir: path, top: topOf(path, reader) });
-  const ahead: { gitDir: string; commonDir: string; top: string | null }[] = [
+  const seen = new Set<string>();
+  const budget = { left: mostDirectories };
+  const ahead: Part[] = [
     { gitDir, commonDir, top: root },
-    ...[...directories].map(kin),
+    { gitDir: commonDir, commonDir, top: null },
   ];
-  for (let next = ahead.shift(); next !== undefined; next = ahead.shift()) {
-    if (next.top === null) continue;
-    if (next.gitDir !== gitDir) tops.add(next.top);
-    for (const link of gitlinksOf(next.gitDir, next.commonDir)) {
-      const path = `${next.top}/${link}`;
-      refuseUnreadable(path, `${next.gitDir}/index`);
-      if (gitlinks.has(path) || link.split("/").includes("..")) continue;
-      gitlinks.add(path);
-      if (gitlinks.size > mostGitlinks) throw tooMany(`${next.gitDir}/index`, mostGitlinks, "submodules");
-      const found = repositoryIn(path, reader);
-      if (found === null || directories.has(found)) continue;
-      directories.add(found);
-      for (const below of modulesBelow(`${found}/modules`, `${found}/modules`, budget)) {
-        directories.add(below);
-        ahead.push(kin(below));
-      }
-      ahead.push({ gitDir: found, commonDir: found, top: path });
+  for (let part = ahead.shift(); part !== undefined; part = ahead.shift()) {
+    if (seen.has(part.gitDir)) continue;
+    seen.add(part.gitDir);
+    if (part.top !== null && part.top !== root) tops.add(part.top);
+    if (part.gitDir === part.commonDir) {
+      if (part.gitDir !== commonDir) modules.add(part.gitDir);
+      const linked = findWorktrees(part.commonDir);
+      worktrees.push(...linked);
+      ahead.push(...linked.map(({ directory, pointer }) => partOf(directory, part.commonDir, pointer)));
     }
-    if (directories.size > mostPlaces) throw tooMany(kept, mostPlaces, "git directories of submodules");
+    const kept = `${part.gitDir}/modules`;
+    ahead.push(...modulesBelow(kept, kept, budget).map((path) => submoduleAt(path, reader)));
+    for (const path of gitlinksIn(part)) {
+      gitlinks.add(path);
+      const found = repositoryIn(path, reader);
+      if (found !== null) ahead.push({ gitDir: found, commonDir: found, top: path });
+    }
+    if (gitlinks.size > mostGitlinks) throw tooMany(`${part.gitDir}/index`, mostGitlinks, "submodules");
+    if (modules.size > mostPlaces) throw tooMany(`${commonDir}/modules`, mostPlaces, "git directories of submodules");
   }
-  return { directories: [...directories], gitlinks: [...gitlinks], tops: [...tops] };
+  return { modules: [...modules], worktrees, gitlinks: [...gitlinks], tops: [...tops] };
 }
 
-/** Linked worktrees of a git directory: what it keeps of each, and the `.git` file that leads there. */
-export function findWorktrees(
-  commonDir: string,
-): readonly { readonly directory: string; readonly pointer: string | null }[] {
+function partOf(gitDir: string, commonDir: string, pointer: string | null): Part {
+  return { gitDir, commonDir, top: pointer === null ? null : parentOf(pointer) };
+}
+
+function submoduleAt(gitDir: string, reader: Reader): Part {
+  return { gitDir, commonDir: gitDir, top: topOf(gitDir, reader) };
+}
+
+function gitlinksIn({ gitDir, commonDir, top }: Part): readonly string[] {
+  if (top === null) return [];
+  const links = gitlinksOf(gitDir, commonDir).filter((link) => !link.split("/").includes(".."));
+  for (const link of links) refuseUnreadable(link, `${gitDir}/index`);
+  return links.map((link) => `${top}/${link}`);
+}
+
+interface LinkedWorktree {
+  /** What git keeps of it. */
+  readonly directory: string;
+  /** The `.git` file that leads there. */
+  readonly pointer: string | null;
+}
+
+function findWorktrees(commonDir: string): readonly LinkedWorktree[] {
   const directories = childDirectories(`${commonDir}/worktrees`);
   if (directories.length > mostPlaces) throw tooMany(`${commonDir}/worktrees`, mostPlaces, "linked worktrees");
   return directories.map((directory) => {

@@ -5,7 +5,7 @@ import { parentOf } from "../policy/paths.ts";
 import { bareNames, isBare, isEmptyDirectory } from "./git-bare.ts";
 import { parseGitConfig } from "./git-config.ts";
 import { configAt, entriesOf, noteAt, tooMany } from "./git-files.ts";
-import { findModules, findWorktrees, pointedTo } from "./git-modules.ts";
+import { findParts, pointedTo } from "./git-modules.ts";
 import { findObeyed } from "./git-obeyed.ts";
 import { kindOf, Reader, statOf } from "./reader.ts";
 import { findWay, refuseUnreadable } from "./way.ts";
@@ -48,19 +48,19 @@ function layoutAt(root: string, question: GitQuestion, reader: Reader): GitLayou
   const gitDir = target === null ? null : findWay(target, reader).end;
   const commonDir = gitDir === null ? null : commonOf(gitDir, reader);
   if (gitDir === null || commonDir === null) return unlessHere(entry.path, root, question);
-  const modules = findModules(root, gitDir, commonDir, reader);
-  const places = [...new Set([commonDir, gitDir, ...modules.directories])];
-  const linked = [...new Set([commonDir, ...modules.directories])].flatMap(findWorktrees);
+  const parts = findParts(root, gitDir, commonDir, reader);
+  const { worktrees: linked } = parts;
+  const places = [...new Set([commonDir, gitDir, ...parts.modules])];
   const pointers = linked.flatMap(({ pointer }) => pointer ?? []);
   const obeyed = findObeyed(
     {
       cwd: question.cwd,
       home: question.home,
-      tops: [root, ...modules.tops, ...pointers.map(parentOf)],
+      tops: [root, ...parts.tops],
       places,
       worktrees: linked.map(({ directory }) => directory),
       configs: question.configs,
-      pointers: [...pointers, ...modules.gitlinks.map((path) => `${path}/.git`)],
+      pointers: [...pointers, ...parts.gitlinks.map((path) => `${path}/.git`)],
     },
     reader,
   );
@@ -69,13 +69,13 @@ function layoutAt(root: string, question: GitQuestion, reader: Reader): GitLayou
     gitDir,
     commonDir,
     pointsBack: pointsBack(entry, root, gitDir, commonDir, question.uid, reader),
-    modules: modules.directories,
+    modules: parts.modules,
     worktrees: linked.map(({ directory }) => directory),
     obeyed: obeyed.files,
     hookDirectories: obeyed.hookDirectories,
-    absent: [...obeyed.absent, ...bareNames(root, entry, question.cwd, reader)],
+    absent: [...obeyed.absent, ...bareNames({ root, entry, cwd: question.cwd, gitDirs: [commonDir, gitDir] }, reader)],
     steps: { ...obeyed.steps, ...(entry.kind === "link" ? { [entry.path]: gitDir } : {}) },
-    gitlinks: modules.gitlinks,
+    gitlinks: parts.gitlinks,
     branch: /^ref: (.+)$/m.exec(noteAt(`${gitDir}/HEAD`))?.[1]?.trim() ?? null,
     heads: question.strict ? looseHeads(commonDir) : [],
   };

@@ -118,6 +118,15 @@ const attacks: Readonly<Record<string, Attack>> = {
     before: "mkdir .git/modules/libs/objects .git/modules/libs/refs; touch .git/modules/libs/HEAD",
     script: `printf ${monitor} >> .git/modules/libs/sub/config`,
   },
+  "a submodule of a linked worktree elsewhere": {
+    prepare: (world) => {
+      twin(world)("sub");
+      world.git("worktree", "add", "-q", "../tree", "-b", "tree");
+      world.git("-C", "../tree", "-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init");
+    },
+    script: `printf ${monitor} >> .git/worktrees/tree/modules/sub/config`,
+    owner: "git -C ../tree status",
+  },
   "hooks in a submodule, named by a relative path": {
     prepare: (world) => {
       twin(world)("libs/sub");
