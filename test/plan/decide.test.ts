@@ -193,6 +193,11 @@ describe("a protected name that does not exist", () => {
     expect(planFor([...base, hold(line)]).held).toEqual([]);
   });
 
+  test("is not held where a link in a circle has taken its name", () => {
+    const survey = { firstMissing: {} };
+    expect(planFor([...base, hold("ro .podbot")], {}, { survey }).held).toEqual([]);
+  });
+
   test("is not held where it exists", () => {
     const plan = planFor([...base, hold("ro .podbot")], { [`${cwd}/.podbot`]: "directory" });
     expect(plan.held).toEqual([]);
