@@ -23,7 +23,10 @@ const table = {
     exit: 2,
     about: "A rule of the network names something that is no host, port, path or header.",
   },
-  PATH_REFUSED: { exit: 2, about: "A path rule or the working directory is one that the wall cannot honour." },
+  PATH_REFUSED: {
+    exit: 2,
+    about: "A path rule, the working directory or a repository is one that the wall cannot honour.",
+  },
   COMMAND_RULE_INVALID: { exit: 2, about: "A command wrapper is not one of true, false, a preset or a script." },
   HOME_INVALID: { exit: 125, about: "The home directory is unset, missing or not a directory." },
   PLATFORM_UNSUPPORTED: { exit: 125, about: "Podbot's walls need Linux." },

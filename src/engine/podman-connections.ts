@@ -1,5 +1,5 @@
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { readNamedFile } from "../machine/plain-file.ts";
 import { type Candidate, podmanConnection } from "./candidates.ts";
 import type { Environment } from "./transport.ts";
 
@@ -16,12 +16,7 @@ export async function readPodmanConnection(env: Environment, home: string | null
 const longest = 1_024 * 1_024;
 
 function read(path: string): string | null {
-  try {
-    const text = readFileSync(path, "utf8");
-    return text.length > longest ? null : text;
-  } catch {
-    return null;
-  }
+  return readNamedFile(path, longest);
 }
 
 function parseJson(text: string | null): unknown {

@@ -1,9 +1,10 @@
 import { execFile } from "node:child_process";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { rootCertificates } from "node:tls";
 import { promisify } from "node:util";
 import { thisHost } from "../machine/host.ts";
+import { readNamedFile } from "../machine/plain-file.ts";
 import { findOnPath } from "../machine/programs.ts";
 import { type Proxies, proxiesOf } from "../upstream/proxies.ts";
 import { cafileIn, extraCertificates } from "./certificates.ts";
@@ -137,10 +138,9 @@ async function say(program: string, args: readonly string[], env: Environment): 
   }
 }
 
+/** No list of certificates is larger. */
+const largestFile = 16 * 1_024 * 1_024;
+
 function readIfThere(path: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch {
-    return "";
-  }
+  return readNamedFile(path, largestFile) ?? "";
 }

@@ -1,6 +1,7 @@
 import { lstatSync, readdirSync, realpathSync } from "node:fs";
 import { basename, dirname } from "node:path";
 import type { Operation, Plan } from "../plan/plan.ts";
+import { gitAftermath } from "./git-aftermath.ts";
 
 /** What the wall could not prevent, the owner is at least told. */
 export function appeared(plan: Plan): readonly string[] {
@@ -8,6 +9,7 @@ export function appeared(plan: Plan): readonly string[] {
   const swapped = plan.operations.filter((operation) => operation.kind === "bind" && isSwapped(operation));
   const replaced = Object.entries(plan.links).filter(([path, to]) => leadsTo(path) !== to);
   return [
+    ...gitAftermath(plan),
     ...created.map(
       (path) => `${path} was created during the run; a rule would have protected it, had it existed. Review it.`,
     ),
@@ -47,10 +49,10 @@ function isSwapped({ source, target, access, identity }: Extract<Operation, { ki
   }
 }
 
-function leadsTo(path: string): string | null {
+function leadsTo(path: string): string {
   try {
-    return lstatSync(path).isSymbolicLink() ? realpathSync(path) : null;
+    return realpathSync.native(path);
   } catch {
-    return null;
+    return "";
   }
 }

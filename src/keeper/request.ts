@@ -11,6 +11,7 @@ import { type EngineFacts, homeInside, planContainer } from "../plan/container.t
 import { type Limits, parseUlimit } from "../plan/limits.ts";
 import type { ContainerRequest, NetworkPlan, Request } from "../plan/request.ts";
 import { parseCommandRules } from "../policy/commands.ts";
+import { commonConfigs } from "../policy/git.ts";
 import type { Rule } from "../policy/rule.ts";
 import type { GitHubErrand, GitHubWish } from "./github.ts";
 import { withSettings, withTrust } from "./network.ts";
@@ -113,7 +114,7 @@ export function composeRequest(options: SandboxOptions, loaded: LoadedConfig, ar
       ...secretRules(config.secrets, around.home),
       ...keyRules(config.github, around.home, globalConfigDir(env, around.home)),
     ],
-    git: { mode: gitMode(names), layer: "default" },
+    git: { mode: gitMode(names), layer: "default", configs: commonConfigs(around.home, env) },
     commands,
     variables: withSettings(
       { ...around.settings, ...errand?.variables },

@@ -1,5 +1,6 @@
-import { closeSync, constants, fstatSync, lstatSync, openSync, readlinkSync, readSync } from "node:fs";
+import { lstatSync, readlinkSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
+import { readPlainFile } from "./plain-file.ts";
 
 /** Whether an agent may write what lies at a path, or put something else there. */
 export type IsWritable = (path: string) => boolean;
@@ -66,34 +67,6 @@ export type OwnersFile =
 export function readOwnersFile(path: string, isWritable: IsWritable, largest: number): OwnersFile {
   const way = followWay(path, isWritable);
   if (way.kind !== "owners") return way;
-  const bytes = readPlain(way.path, largest);
-  return bytes === null ? { kind: "nowhere" } : { ...way, bytes };
-}
-
-function readPlain(path: string, largest: number): Buffer | null {
-  const { O_RDONLY, O_NONBLOCK, O_NOFOLLOW, O_NOCTTY } = constants;
-  let descriptor: number | null = null;
-  try {
-    descriptor = openSync(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY);
-    const stats = fstatSync(descriptor);
-    return stats.isFile() && stats.size <= largest ? readAtMost(descriptor, stats.size, largest) : null;
-  } catch {
-    return null;
-  } finally {
-    if (descriptor !== null) closeSync(descriptor);
-  }
-}
-
-/** Files that the kernel makes up say that they are empty, and others may grow. */
-function readAtMost(descriptor: number, expected: number, largest: number): Buffer | null {
-  const parts: Buffer[] = [];
-  let size = 0;
-  for (;;) {
-    const part = Buffer.allocUnsafe(Math.max(expected - size, 4_096) + 1);
-    const read = readSync(descriptor, part, 0, part.length, null);
-    if (read === 0) return Buffer.concat(parts);
-    size += read;
-    if (size > largest) return null;
-    parts.push(part.subarray(0, read));
-  }
+  const file = readPlainFile(way.path, largest);
+  return file.kind === "read" ? { ...way, bytes: file.bytes } : { kind: "nowhere" };
 }

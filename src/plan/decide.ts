@@ -145,7 +145,9 @@ function placesOf(
     return canBeMade(rule, survey) ? [{ path: rule.pattern, placeholder: null }] : [];
   if (rule.placeholder === undefined) return [];
   // To keep `a/b/c` from being made where not even `a` exists, it is `a` that must be held.
-  const { path, isLast } = survey.firstMissing[rule.pattern] as Survey["firstMissing"][string];
+  const missing = survey.firstMissing[rule.pattern];
+  if (missing === undefined) return [];
+  const { path, isLast } = missing;
   return [{ path, placeholder: isLast ? rule.placeholder : { kind: "directory" } }];
 }
 

@@ -1,12 +1,12 @@
 import { PolicyError } from "../errors.ts";
-import { isBelow, isWithin } from "../policy/paths.ts";
+import { isBelow, isWithin, parentOf } from "../policy/paths.ts";
 import { javaOptions, trustPlaces } from "../policy/trust-variables.ts";
 import type { Survey } from "../survey/survey.ts";
 import { type ContainerPlan, containerWarnings, homeInside, planContainer } from "./container.ts";
 import { decide, unguarded, type Verdict } from "./decide.ts";
 import { bind, type Ground, layGround } from "./lay.ts";
 import { completeUlimits } from "./limits.ts";
-import type { Operation, OwnPart, Plan } from "./plan.ts";
+import type { GitSight, Operation, OwnPart, Plan } from "./plan.ts";
 import { type ClonePlan, type ContainerRequest, certificateBundles, hasGateway, type Request } from "./request.ts";
 import { findWarnings, replaceableLinks } from "./warnings.ts";
 import { refuseWidening } from "./widening.ts";
@@ -104,12 +104,24 @@ function common(request: Request, survey: Survey, ground: Ground, verdicts: read
     paths: ground.paths,
     watched: unguarded(request, survey),
     links: Object.fromEntries(
-      replaceableLinks(survey, ground, verdicts).flatMap((path) =>
-        (survey.matches[path] ?? []).map((to) => [path, to]),
-      ),
+      replaceableLinks(survey, ground, verdicts).map((path) => [
+        path,
+        survey.matches[path]?.[0] ?? survey.git?.steps[path] ?? "",
+      ]),
     ),
+    git: gitSight(request, survey),
     warnings: findWarnings(request, survey, ground, verdicts),
   } as const;
+}
+
+function gitSight(request: Request, survey: Survey): GitSight | null {
+  const { git, repositories } = survey;
+  if (request.git.mode === "off" || request.workspace !== "mounted") return null;
+  if (git === null) return { own: null, gitlinks: [], repositories };
+  const { entry, gitDir, commonDir, gitlinks } = git;
+  // A bare repository is its own entry.
+  const top = entry.path === survey.cwd ? survey.cwd : parentOf(entry.path);
+  return { own: { entry: entry.path, top, gitDir, commonDir }, gitlinks, repositories };
 }
 
 function clonePlan({ repository, branch, url }: ClonePlan): ClonePlan {

@@ -1,4 +1,5 @@
 import type { Placeholder, RuleLayer } from "../policy/rule.ts";
+import type { Repositories } from "../survey/survey.ts";
 import type { ContainerPlan } from "./container.ts";
 import type { Limits } from "./limits.ts";
 import type { ClonePlan, NetworkPlan, Variable } from "./request.ts";
@@ -125,7 +126,24 @@ export interface Plan {
   readonly commands: readonly CommandDecision[];
   /** Names that a rule protects where they exist; if one appears while the sandbox runs, the owner is told. */
   readonly watched: readonly string[];
-  /** Links to protected paths, and where they lead; if one leads elsewhere afterwards, the owner is told. */
+  /** Links to protected paths, and where they lead ("": nowhere); if one leads elsewhere afterwards, the owner is told. */
   readonly links: Readonly<Record<string, string>>;
+  /** What git saw in the workspace before; null where git is not protected there. */
+  readonly git: GitSight | null;
   readonly warnings: readonly string[];
+}
+
+/** By which the owner is told afterwards what became of the repository. */
+export interface GitSight {
+  /** The repository around the working directory: what leads to it, and where it is kept. */
+  readonly own: {
+    readonly entry: string;
+    readonly top: string;
+    readonly gitDir: string;
+    readonly commonDir: string;
+  } | null;
+  /** Where its index has other repositories. */
+  readonly gitlinks: readonly string[];
+  /** Repositories that a short look at the workspace shows. */
+  readonly repositories: Repositories | null;
 }

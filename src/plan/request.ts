@@ -68,7 +68,12 @@ export interface Request {
   readonly limits: Limits;
   readonly network: NetworkPlan;
   readonly rules: readonly Rule[];
-  readonly git: { readonly mode: "off" | "on" | "strict"; readonly layer: Rule["layer"] };
+  readonly git: {
+    readonly mode: "off" | "on" | "strict";
+    readonly layer: Rule["layer"];
+    /** Configurations that git reads besides the repository's own. */
+    readonly configs?: readonly string[];
+  };
   readonly commands: readonly CommandRule[];
   readonly variables: readonly Variable[];
   /** PATH of the command. */
@@ -144,6 +149,7 @@ export function questions(request: Request): Ask {
     rules: [...request.rules, ...placeRules(request)],
     git: request.git.mode !== "off",
     gitStrict: request.git.mode === "strict",
+    gitConfigs: request.git.configs ?? [],
     uid: request.uid,
     mighty: request.container !== null,
     commands: request.commands,

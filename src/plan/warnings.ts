@@ -17,9 +17,8 @@ export function findWarnings(
     ...hardLinks(survey, ground),
     ...rulesWithoutEffect(verdicts),
     ...emptyExcludes(request, survey),
-    ...replaceableLinks(survey, ground, verdicts).map(
-      (path) => `${path} is a link: what it leads to is protected, but the link itself can be replaced inside.`,
-    ),
+    ...replaceableLinks(survey, ground, verdicts).map((path) => replaceable(survey, path)),
+    ...visiblePlaceholders(survey, ground),
     ...gitElsewhere(survey),
     ...(request.dockerSocket === null
       ? []
@@ -66,10 +65,36 @@ function emptyExcludes(request: Request, survey: Survey): readonly string[] {
 }
 
 /** Nothing can be mounted on a link, so one in a writable directory cannot be held. */
-export function replaceableLinks(survey: Survey, ground: Ground, verdicts: readonly Verdict[]): readonly string[] {
+export function replaceableLinks(
+  survey: Survey,
+  { territory }: Ground,
+  verdicts: readonly Verdict[],
+): readonly string[] {
   const named = verdicts.flatMap(({ rule, beaten }) => [rule, ...beaten]).filter(({ access }) => access !== "rw");
   const links = named.map(({ pattern }) => pattern).filter((pattern) => survey.nodes[pattern]?.kind === "link");
-  return [...new Set(links)].filter((path) => ground.territory.at(path).look === "rw");
+  return [...new Set([...links, ...Object.keys(survey.git?.steps ?? {})])].filter((path) => {
+    const { look, begins } = territory.at(path);
+    // A directory that is a mount stays where it is.
+    return look === "rw" && begins !== path;
+  });
+}
+
+function replaceable(survey: Survey, path: string): string {
+  if (survey.nodes[path]?.kind === "link")
+    return `${path} is a link: what it leads to is protected, but the link itself can be replaced inside.`;
+  return `${path} is on the way to what git obeys (a path goes on from it by ..), and can be replaced inside.`;
+}
+
+/** An empty file says to git what its absence says, but in the worktree it is seen. */
+function visiblePlaceholders({ git }: Survey, { held }: Ground): readonly string[] {
+  if (git === null) return [];
+  const files = git.absent.filter(({ path, placeholder }) => {
+    return placeholder.kind === "file" && !isWithin(path, git.commonDir) && held.some((name) => name.path === path);
+  });
+  return files.map(
+    ({ path }) =>
+      `${path} does not exist, and git would obey it: an empty file stands there meanwhile, which git status shows unless it is ignored.`,
+  );
 }
 
 function gitElsewhere({ git, cwd }: Survey): readonly string[] {

@@ -1,4 +1,4 @@
-import { closeSync, openSync, readdirSync, readSync } from "node:fs";
+import { closeSync, constants, openSync, readdirSync, readSync } from "node:fs";
 import { join } from "node:path";
 import { PolicyError } from "../errors.ts";
 import { knownCopies } from "../policy/commands.ts";
@@ -94,7 +94,8 @@ function interpreterOf(line: string): { readonly interpreter: string; readonly a
 
 function firstLine(path: string, name: string): string {
   try {
-    const descriptor = openSync(path, "r");
+    // It was a plain file; opening what has taken its place must not wait.
+    const descriptor = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
     try {
       const start = Buffer.alloc(256);
       return start.toString("latin1", 0, readSync(descriptor, start)).split("\n", 1)[0] ?? "";

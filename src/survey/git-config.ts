@@ -13,8 +13,8 @@ export function parseGitConfig(text: string): readonly GitSetting[] {
   let section: Pick<GitSetting, "section" | "subsection"> = { section: "" };
   let at = 0;
   while (at < text.length) {
-    const header = matchAt(/[ \t]*\[[ \t]*([A-Za-z0-9.-]+)(?:[ \t]+"((?:[^"\\\n]|\\.)*)")?[ \t]*\]/y, text, at);
-    const key = matchAt(/[ \t]*([A-Za-z][A-Za-z0-9-]*)[ \t]*(=?)[ \t]*/y, text, at);
+    const header = matchAt(/[ \t\r]*\[[ \t\r]*([A-Za-z0-9.-]+)(?:[ \t\r]+"((?:[^"\\\n]|\\.)*)")?[ \t]*\]/y, text, at);
+    const key = matchAt(/[ \t\r]*([A-Za-z][A-Za-z0-9-]*)[ \t]*(=?)[ \t]*/y, text, at);
     if (header) {
       const subsection = header[2]?.replace(/\\(.)/g, "$1");
       section = { section: (header[1] as string).toLowerCase(), ...(subsection === undefined ? {} : { subsection }) };
@@ -48,17 +48,18 @@ function readValue(text: string, from: number): { readonly value: string; readon
     if (character === "\n") return { value, end: at + 1 };
     if (!quoted && (character === "#" || character === ";")) return { value, end: lineEnd(text, at) };
     if (!quoted && (character === " " || character === "\t" || character === "\r")) {
-      // Kept only if something follows.
-      spaces += character;
+      // Kept only if something follows, be it a quote.
+      if (value !== "") spaces += character;
       continue;
     }
+    value += spaces;
+    spaces = "";
     if (character === '"') quoted = !quoted;
-    else if (character !== "\\") value += spaces + character;
+    else if (character !== "\\") value += character;
     else {
       at += text.startsWith("\r\n", at + 1) ? 2 : 1;
-      value += spaces + escaped(text[at] ?? "");
+      value += escaped(text[at] ?? "");
     }
-    spaces = "";
   }
   return { value, end: text.length };
 }

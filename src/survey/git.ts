@@ -1,19 +1,25 @@
-import { readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { PolicyError } from "../errors.ts";
 import type { GitLayout } from "../policy/git.ts";
 import { parentOf } from "../policy/paths.ts";
-import { type GitSetting, parseGitConfig } from "./git-config.ts";
+import { bareNames, isBare, isEmptyDirectory } from "./git-bare.ts";
+import { parseGitConfig } from "./git-config.ts";
+import { configAt, entriesOf, noteAt, tooMany } from "./git-files.ts";
+import { findParts, pointedTo } from "./git-modules.ts";
+import { findObeyed } from "./git-obeyed.ts";
 import { kindOf, Reader, statOf } from "./reader.ts";
+import { findWay, refuseUnreadable } from "./way.ts";
 
-/** A repository with more than this many refs or submodules is beyond what a list of mounts can hold. */
-const mostEntries = 2_000;
+/** A repository with more loose refs than this is beyond what a list of mounts can hold. */
+const mostHeads = 2_000;
 
 export interface GitQuestion {
   readonly cwd: string;
   readonly home: string;
   readonly uid: number;
   readonly strict: boolean;
+  /** Configurations that git reads besides the repository's own. */
+  readonly configs: readonly string[];
 }
 
 /** The repository around a directory, found as git finds it: upwards. */
@@ -25,50 +31,67 @@ export function findGit(question: GitQuestion, reader: Reader): GitLayout | null
 }
 
 /** Where the repository around a directory is cloned from, by its own settings. Nothing that they say is executed. */
-export function readOrigin(question: Omit<GitQuestion, "strict">): string | null {
-  const layout = findGit({ ...question, strict: false }, new Reader());
+export function readOrigin(question: Pick<GitQuestion, "cwd" | "home" | "uid">): string | null {
+  const layout = findGit({ ...question, strict: false, configs: [] }, new Reader());
   // A project may say that it belongs to any other; git itself obeys no settings of another user's.
   if (layout?.pointsBack !== true) return null;
-  const origin = parseGitConfig(textOf(join(layout.commonDir, "config"))).find(
+  const origin = parseGitConfig(configAt(join(layout.commonDir, "config"))).find(
     ({ section, subsection, key }) => section === "remote" && subsection === "origin" && key === "url",
   );
   return origin?.value ?? null;
 }
 
 function layoutAt(root: string, question: GitQuestion, reader: Reader): GitLayout | null {
-  const entry = entryAt(root, question.cwd);
+  const entry = entryAt(root, question);
   if (entry === null) return null;
-  const gitDir = entry.kind === "file" ? pointedTo(entry.path, root, reader) : reader.resolve(entry.path);
+  const target = entry.kind === "file" ? pointedTo(entry.path) : entry.path;
+  const gitDir = target === null ? null : findWay(target, reader).end;
   const commonDir = gitDir === null ? null : commonOf(gitDir, reader);
   if (gitDir === null || commonDir === null) return unlessHere(entry.path, root, question);
-  const modules = submodules(join(commonDir, "modules"), 0);
-  const places = [...new Set([commonDir, gitDir, ...modules])];
-  const settings = readSettings(places, question.home);
-  const hookDirectories = findHookDirectories(root, settings, question.home, reader);
+  const parts = findParts(root, gitDir, commonDir, reader);
+  const { worktrees: linked } = parts;
+  const places = [...new Set([commonDir, gitDir, ...parts.modules])];
+  const pointers = linked.flatMap(({ pointer }) => pointer ?? []);
+  const obeyed = findObeyed(
+    {
+      cwd: question.cwd,
+      home: question.home,
+      tops: [root, ...parts.tops],
+      places,
+      worktrees: linked.map(({ directory }) => directory),
+      configs: question.configs,
+      pointers: [...pointers, ...parts.gitlinks.map((path) => `${path}/.git`)],
+    },
+    reader,
+  );
   return {
     entry,
     gitDir,
     commonDir,
     pointsBack: pointsBack(entry, root, gitDir, commonDir, question.uid, reader),
-    modules,
-    worktrees: childDirectories(join(commonDir, "worktrees")),
-    obeyed: obeyedFiles(places, hookDirectories, settings, question.home, reader),
-    hookDirectories,
-    branch: /^ref: (.+)$/m.exec(textOf(join(gitDir, "HEAD")))?.[1]?.trim() ?? null,
+    modules: parts.modules,
+    worktrees: linked.map(({ directory }) => directory),
+    obeyed: obeyed.files,
+    hookDirectories: obeyed.hookDirectories,
+    absent: [...obeyed.absent, ...bareNames({ root, entry, cwd: question.cwd, gitDirs: [commonDir, gitDir] }, reader)],
+    steps: { ...obeyed.steps, ...(entry.kind === "link" ? { [entry.path]: gitDir } : {}) },
+    gitlinks: parts.gitlinks,
+    branch: /^ref: (.+)$/m.exec(noteAt(`${gitDir}/HEAD`))?.[1]?.trim() ?? null,
     heads: question.strict ? looseHeads(commonDir) : [],
   };
 }
 
-/** A bare repository is its own git directory; above, it is nobody's. */
-function entryAt(root: string, cwd: string): GitLayout["entry"] | null {
+/** A bare repository is its own git directory; above, it is nobody's. An empty `.git` is none, and git looks beside it. */
+function entryAt(root: string, question: GitQuestion): GitLayout["entry"] | null {
   const path = join(root, ".git");
   const stats = statOf(path);
-  if (stats !== null) {
-    const kind = kindOf(stats);
-    return kind === "file" || kind === "directory" || kind === "link" ? { path, kind } : null;
+  if (root === question.cwd && (stats === null || isEmptyDirectory(path)) && isBare(root)) {
+    return { path: root, kind: "directory" };
   }
-  const bare = root === cwd && ["HEAD", "objects", "refs"].every((name) => statOf(join(root, name)) !== null);
-  return bare ? { path: root, kind: "directory" } : null;
+  if (stats === null) return null;
+  const kind = kindOf(stats);
+  if (kind === "file" || kind === "directory" || kind === "link") return { path, kind };
+  return unlessHere(path, root, question);
 }
 
 /** What looks unlike git now can be made to look like it again, inside: to pass it over would be to fail open. */
@@ -80,21 +103,13 @@ function unlessHere(path: string, root: string, { cwd }: GitQuestion): null {
   });
 }
 
-function isEmptyDirectory(path: string): boolean {
-  return statOf(path)?.isDirectory() === true && readable(path)?.length === 0;
-}
-
-/** `.git` as a file: `gitdir: PATH`. */
-function pointedTo(file: string, root: string, reader: Reader): string | null {
-  const target = /^gitdir: (.+)$/m.exec(textOf(file))?.[1]?.trim();
-  return target === undefined ? null : reader.resolve(resolve(root, target));
-}
-
 /** Only what looks like a git directory counts as one. */
 function commonOf(gitDir: string, reader: Reader): string | null {
   if (statOf(join(gitDir, "HEAD")) === null) return null;
-  const shared = textOf(join(gitDir, "commondir")).trim();
-  const commonDir = shared === "" ? gitDir : reader.resolve(resolve(gitDir, shared));
+  const shared = noteAt(join(gitDir, "commondir")).trim();
+  refuseUnreadable(shared, join(gitDir, "commondir"));
+  const commonDir =
+    shared === "" ? gitDir : findWay(shared.startsWith("/") ? shared : `${gitDir}/${shared}`, reader).end;
   if (commonDir === null || !statOf(join(commonDir, "objects"))?.isDirectory()) return null;
   return statOf(join(commonDir, "refs"))?.isDirectory() ? commonDir : null;
 }
@@ -116,86 +131,13 @@ function pointsBack(
   if (entry.kind === "directory") return gitDir === commonDir;
   if (entry.kind === "link") return false;
   if (parentOf(gitDir) === `${commonDir}/worktrees`) {
-    const back = textOf(join(gitDir, "gitdir")).trim();
+    const back = noteAt(join(gitDir, "gitdir")).trim();
     return back !== "" && reader.resolve(resolve(gitDir, back)) === entry.path;
   }
-  const worktree = parseGitConfig(textOf(join(gitDir, "config")))
+  const worktree = parseGitConfig(configAt(join(gitDir, "config")))
     .filter(({ section, key }) => section === "core" && key === "worktree")
     .at(-1)?.value;
   return gitDir === commonDir && worktree !== undefined && reader.resolve(resolve(gitDir, worktree)) === root;
-}
-
-/** Submodules may hold submodules: `modules/a/modules/b`, and names may hold slashes: `modules/libs/a`. */
-function submodules(directory: string, depth: number): readonly string[] {
-  if (depth > 6) return [];
-  return childDirectories(directory).flatMap((path) =>
-    statOf(join(path, "HEAD")) === null
-      ? submodules(path, depth + 1)
-      : [path, ...submodules(join(path, "modules"), depth + 1)],
-  );
-}
-
-function childDirectories(directory: string): readonly string[] {
-  return entriesOf(directory)
-    .filter((entry) => entry.isDirectory())
-    .map((entry) => join(directory, entry.name))
-    .sort();
-}
-
-type FileSetting = GitSetting & { readonly file: string };
-
-/** Everything that git would read as configuration here, with the file that says it. */
-function readSettings(places: readonly string[], home: string): readonly FileSetting[] {
-  const files = [
-    ...places.flatMap((place) => [join(place, "config"), join(place, "config.worktree")]),
-    join(home, ".gitconfig"),
-    join(home, ".config/git/config"),
-  ];
-  return files.flatMap((file) => parseGitConfig(textOf(file)).map((setting) => ({ ...setting, file })));
-}
-
-/** Files besides git's own that git obeys: what configurations include, submodules' `.git`, what hooks link to. */
-function obeyedFiles(
-  places: readonly string[],
-  hookDirectories: readonly string[],
-  settings: readonly FileSetting[],
-  home: string,
-  reader: Reader,
-): readonly string[] {
-  const included = settings
-    .filter(({ section, key }) => (section === "include" || section === "includeif") && key === "path")
-    .map(({ value, file }) => fromHome(value, parentOf(file), home));
-  const pointers = settings
-    .filter(({ section, key }) => section === "core" && key === "worktree")
-    .map(({ value, file }) => join(resolve(parentOf(file), value), ".git"));
-  const linked = [...hookDirectories, ...places.map((place) => join(place, "hooks"))].flatMap((directory) =>
-    entriesOf(directory)
-      .filter((entry) => entry.isSymbolicLink())
-      .flatMap((entry) => reader.resolve(join(directory, entry.name)) ?? []),
-  );
-  return [...new Set([...included, ...pointers, ...linked].map((path) => reader.resolve(path) ?? path))];
-}
-
-/** git runs hooks at the top of the worktree, so that is what a relative path means. */
-function findHookDirectories(
-  root: string,
-  settings: readonly FileSetting[],
-  home: string,
-  reader: Reader,
-): readonly string[] {
-  const directories = settings
-    .filter(({ section, key }) => section === "core" && key === "hookspath")
-    .map(({ value }) => withCalled(fromHome(value, root, home)));
-  return [...new Set(directories.map((path) => reader.resolve(path) ?? path))];
-}
-
-/** husky's `.husky/_` does nothing but call what lies beside it. */
-function withCalled(directory: string): string {
-  return directory.endsWith("/.husky/_") ? parentOf(directory) : directory;
-}
-
-function fromHome(written: string, from: string, home: string): string {
-  return written.startsWith("~/") ? join(home, written.slice(2)) : resolve(from, written);
 }
 
 function looseHeads(commonDir: string): readonly string[] {
@@ -208,40 +150,16 @@ function looseHeads(commonDir: string): readonly string[] {
       },
     );
   }
-  return names(join(commonDir, "refs/heads"));
+  const heads = join(commonDir, "refs/heads");
+  return names(heads, "", { left: mostHeads });
 }
 
 /** Every file and directory below, as relative paths. */
-function names(directory: string, prefix = ""): readonly string[] {
-  return entriesOf(directory).flatMap((entry) => {
+function names(heads: string, prefix: string, budget: { left: number }): readonly string[] {
+  return entriesOf(join(heads, prefix)).flatMap((entry) => {
+    budget.left -= 1;
+    if (budget.left < 0) throw tooMany(heads, mostHeads, "branches");
     const name = `${prefix}${entry.name}`;
-    return entry.isDirectory() ? [name, ...names(join(directory, entry.name), `${name}/`)] : [name];
+    return entry.isDirectory() ? [name, ...names(heads, `${name}/`, budget)] : [name];
   });
-}
-
-function entriesOf(directory: string) {
-  const entries = readable(directory) ?? [];
-  if (entries.length <= mostEntries) return entries;
-  throw new PolicyError("PATH_REFUSED", `${directory} holds more than ${mostEntries} entries, too many to protect.`, {
-    hint: "Pack the refs (git pack-refs --all), or switch the preset off.",
-  });
-}
-
-function readable(directory: string) {
-  try {
-    return statOf(directory) === null ? null : readdirSync(directory, { withFileTypes: true });
-  } catch {
-    return null;
-  }
-}
-
-/** Files of git's are small; a huge one is not git's. */
-function textOf(path: string): string {
-  const stats = statOf(path);
-  if (!stats?.isFile() || stats.size > 1 << 20) return "";
-  try {
-    return readFileSync(path, "utf8");
-  } catch {
-    return "";
-  }
 }

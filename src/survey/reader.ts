@@ -1,5 +1,5 @@
 import { lstatSync, readdirSync, realpathSync, type Stats } from "node:fs";
-import { FilesystemError } from "../errors.ts";
+import { FilesystemError, PolicyError } from "../errors.ts";
 import { nameOf, parentOf } from "../policy/paths.ts";
 import type { Node, NodeKind } from "./survey.ts";
 
@@ -65,10 +65,16 @@ export class Reader {
 
 function follow(link: string): string | null {
   try {
-    return realpathSync.native(link);
+    const resolved = realpathSync.native(link);
+    if (!resolved.includes("\ufffd")) return resolved;
   } catch (cause) {
     return unlessAbsent(cause, link);
   }
+  // Node reads such a name as another one, which would be missing, and stay unprotected.
+  throw new PolicyError("PATH_REFUSED", `${link} is a link to a name that is not UTF-8, so that cannot be protected.`, {
+    hint: "Rename what it leads to, or remove the link.",
+    details: { path: link },
+  });
 }
 
 /** A directory that cannot be listed may still hold names that can be looked up: null says that nothing is known. */

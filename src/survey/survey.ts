@@ -10,6 +10,8 @@ export interface Ask {
   /** Whether the repository around the working directory matters. */
   readonly git: boolean;
   readonly gitStrict: boolean;
+  /** Configurations that git reads besides the repository's own. */
+  readonly gitConfigs: readonly string[];
   /** Whose repositories count as one's own. */
   readonly uid: number;
   /** Whether root inside passes by permissions, as in a container. */
@@ -67,20 +69,29 @@ export interface Survey {
   readonly nodes: Readonly<Record<string, Node>>;
   /**
    * For what must not come into being: the first name on the way that is missing, its directory resolved, and
-   * whether that is the last one as well.
+   * whether that is the last one as well. None for a link that leads in a circle.
    */
-  readonly firstMissing: Readonly<Record<string, { readonly path: string; readonly isLast: boolean }>>;
+  readonly firstMissing: Readonly<Record<string, { readonly path: string; readonly isLast: boolean } | undefined>>;
   /** Missing mount points and the nearest directory above them that exists. */
   readonly missing: Readonly<Record<string, string>>;
   /** What lies in those directories, so that they can be composed anew around a missing mount point. */
   readonly listings: Readonly<Record<string, readonly Listed[]>>;
   readonly git: GitLayout | null;
+  /** Repositories that a short look at the working directory shows; null where nobody asks. */
+  readonly repositories: Repositories | null;
   readonly targets: Readonly<Record<string, readonly Target[]>>;
   readonly scripts: Readonly<Record<string, Script>>;
   /** Unix sockets on which a program of the host listens. */
   readonly sockets: readonly string[];
   /** The file to which /etc/resolv.conf leads; null where nobody asks, or there is none. */
   readonly resolver: string | null;
+}
+
+/** Directories that git would take for repositories, at and below a workspace. */
+export interface Repositories {
+  readonly paths: readonly string[];
+  /** How many levels below were looked at, all of them: what is not complete cannot be compared. */
+  readonly depth: number;
 }
 
 export interface Listed {

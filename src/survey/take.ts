@@ -2,14 +2,16 @@ import { readdirSync, readlinkSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { FilesystemError, PolicyError } from "../errors.ts";
 import { gitRules } from "../policy/git.ts";
-import { isWithin, nameOf, parentOf } from "../policy/paths.ts";
+import { isWithin, parentOf } from "../policy/paths.ts";
 import type { Rule } from "../policy/rule.ts";
 import { findTargets, readScript } from "./commands.ts";
 import { expandPattern } from "./expand.ts";
 import { findGit } from "./git.ts";
+import { lookForRepositories } from "./git-look.ts";
 import { identityOf, kindOf, Reader, statOf } from "./reader.ts";
 import { findSockets } from "./sockets.ts";
 import type { Ask, Listed, Script, Survey, Target } from "./survey.ts";
+import { findWay } from "./way.ts";
 
 type Asked = Pick<Rule, "pattern" | "glob" | "placeholder">;
 
@@ -18,7 +20,9 @@ export function takeSurvey(ask: Ask, absent: ReadonlySet<string> = new Set()): S
   const reader = new Reader(absent);
   const cwd = directoryAt(ask.cwd, "working directory", reader);
   const home = directoryAt(ask.home, "home directory", reader);
-  const git = ask.git ? findGit({ cwd, home, uid: ask.uid, strict: ask.gitStrict }, reader) : null;
+  const git = ask.git
+    ? findGit({ cwd, home, uid: ask.uid, strict: ask.gitStrict, configs: ask.gitConfigs }, reader)
+    : null;
   const own = git === null ? [] : gitRules(git, cwd, ask.gitStrict);
   const asked: readonly Asked[] = [...ask.rules, ...own.map((rule) => ({ ...rule, pattern: rule.path }))];
   reader.expect(asked.map(({ pattern }) => pattern));
@@ -28,7 +32,10 @@ export function takeSurvey(ask: Ask, absent: ReadonlySet<string> = new Set()): S
     const found = matches[pattern] ?? expandPattern(pattern, glob === true, reader);
     matches[pattern] = found;
     for (const path of found) reader.look(path);
-    if (placeholder !== undefined && found.length === 0) firstMissing[pattern] = nearestAbove(pattern, reader);
+    if (placeholder !== undefined && found.length === 0) {
+      const { missing } = findWay(pattern, reader);
+      if (missing !== null) firstMissing[pattern] = missing;
+    }
   }
   const targets: Record<string, readonly Target[]> = {};
   const scripts: Record<string, Script> = {};
@@ -48,6 +55,7 @@ export function takeSurvey(ask: Ask, absent: ReadonlySet<string> = new Set()): S
     firstMissing,
     ...mountPoints(ask.mountPoints, ask.emptyRoot, reader),
     git,
+    repositories: ask.git ? lookForRepositories(cwd) : null,
     targets,
     scripts,
     sockets,
@@ -84,23 +92,20 @@ function mountPoints(
       reader.look(resolved);
       continue;
     }
-    const { directory } = nearestAbove(point, reader);
+    const directory = nearestAbove(point, reader);
     missing[point] = directory;
     listings[directory] ??= list(directory);
   }
   return { missing, listings };
 }
 
-/** The nearest existing directory above a path that does not exist, and the first name that is missing in it. */
-function nearestAbove(
-  path: string,
-  reader: Reader,
-): { readonly directory: string; readonly path: string; readonly isLast: boolean } {
+/** The nearest existing directory above a path that does not exist. */
+function nearestAbove(path: string, reader: Reader): string {
   for (let missing = path; ; missing = parentOf(missing)) {
     const directory = reader.resolve(parentOf(missing));
     if (directory === null) continue;
     reader.look(directory);
-    return { directory, path: join(directory, nameOf(missing)), isLast: missing === path };
+    return directory;
   }
 }
 

@@ -2,6 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import {
   closeSync,
+  existsSync,
   lstatSync,
   mkdirSync,
   openSync,
@@ -139,6 +140,21 @@ describe.each(["podman", "docker"] as const)("an agent that has prepared the wor
       code: expect.stringMatching(/PATH_CHANGED|CONTAINER_START_FAILED/),
     });
     expect(lstatSync(trap.at(".git/hooks")).isSymbolicLink()).toBe(true);
+  });
+
+  test("makes nothing that git would obey in place of what there is", async () => {
+    await using trap = new Trap(engine(name));
+    trap.world.git("config", "include.path", "../local.gitconfig");
+    {
+      await using box = await trap.start(await trap.plan());
+      for (const place of ["refs/x", "commondir/x", ".git/remotes/x", ".git/branches/x", "local.gitconfig"]) {
+        expect(await shell(box, `touch ${place}`), place).toContain("Read-only file system");
+      }
+      expect(await shell(box, "mkdir objects && touch HEAD && ls -d objects HEAD")).toBe("HEAD\nobjects\n");
+    }
+    for (const left of ["refs", "commondir", ".git/remotes", "local.gitconfig"]) {
+      expect(existsSync(trap.at(left)), left).toBe(false);
+    }
   });
 
   test("gets nothing by swapping it and swapping it back, however often it tries", async () => {

@@ -194,6 +194,11 @@ describe("a protected name that does not exist", () => {
     expect(planFor([...base, hold(line)]).held).toEqual([]);
   });
 
+  test("is not held where a link in a circle has taken its name", () => {
+    const survey = { firstMissing: {} };
+    expect(planFor([...base, hold("ro .podbot")], {}, { survey }).held).toEqual([]);
+  });
+
   test("is not held where it exists", () => {
     const plan = planFor([...base, hold("ro .podbot")], { [`${cwd}/.podbot`]: "directory" });
     expect(plan.held).toEqual([]);
@@ -210,7 +215,8 @@ describe("the repository around the working directory", () => {
     expect(accessInside(plan, `${cwd}/.git/hooks/pre-commit`)).toBe("ro");
     expect(accessInside(plan, `${cwd}/.git/config`)).toBe("ro");
     expect(accessInside(plan, `${cwd}/.git/index`)).toBe("rw");
-    expect(plan.held.map(({ path }) => path)).toEqual([`${cwd}/.git/commondir`, `${cwd}/.git/config.worktree`]);
+    const held = ["branches", "commondir", "config.worktree", "remotes"].map((name) => `${cwd}/.git/${name}`);
+    expect(plan.held.map(({ path }) => path)).toEqual(held);
   });
 
   test.each([

@@ -4,6 +4,7 @@ import type { Operation, Plan } from "../../src/plan/plan.ts";
 import type { Variable } from "../../src/plan/request.ts";
 import {
   allowlist,
+  cwd,
   openNetwork,
   ordinaryRequest,
   ordinaryTree,
@@ -12,7 +13,7 @@ import {
   presetRules,
   said,
 } from "./ordinary.ts";
-import { identityOf, surveyOf } from "./tree.ts";
+import { identityOf, repositoryAt, surveyOf } from "./tree.ts";
 
 describe("a plan", () => {
   test("is plain data that says what will be built, in order, and why", () => {
@@ -95,8 +96,27 @@ describe("a plan", () => {
       commands: [],
       watched: [],
       links: {},
+      git: { own: null, gitlinks: [], repositories: null },
       warnings: [],
     } satisfies Plan);
+  });
+
+  test.each([
+    ["a repository around it", `${cwd}/.git`, cwd],
+    ["a bare one, which it is itself", cwd, cwd],
+    ["one that begins above", "/home/u/.git", "/home/u"],
+  ])("remembers what git saw of %s", (_, entry, top) => {
+    const more = { entry: { path: entry, kind: "directory" }, gitlinks: [`${cwd}/lib`], gitDir: entry } as const;
+    const repositories = { paths: [cwd], depth: 2 };
+    const { git } = planFor([], {}, { survey: { git: repositoryAt(cwd, more), repositories } });
+    const own = { entry, top, gitDir: entry, commonDir: `${cwd}/.git` };
+    expect(git).toEqual({ own, gitlinks: [`${cwd}/lib`], repositories });
+  });
+
+  test("has no eyes for git where that is not protected, or not worked on", () => {
+    const survey = { git: repositoryAt(cwd) };
+    expect(planFor([], {}, { survey, request: { git: { mode: "off", layer: "flag" } } }).git).toBeNull();
+    expect(planFor([], {}, { survey, request: { workspace: "empty" } }).git).toBeNull();
   });
 
   test("takes over what was asked for", () => {

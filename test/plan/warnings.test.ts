@@ -106,13 +106,51 @@ describe("a link to something protected, in a writable directory,", () => {
   });
 });
 
-test("a link of which the survey does not say where it leads cannot be watched", () => {
+test("a link that leads nowhere is watched as such", () => {
   const link = `${cwd}/settings`;
   const nodes = { [link]: { kind: "link", identity: "1:2", links: 1 } } as const;
   const rules = [said("default", "rw ."), said("default", "ro settings", { own: "settings" })];
   const plan = planFor(rules, {}, { survey: { matches: { [cwd]: [cwd] }, missing: {}, nodes } });
   expect(plan.warnings).toHaveLength(1);
-  expect(plan.links).toEqual({});
+  expect(plan.links).toEqual({ [link]: "" });
+});
+
+describe("what git passes on the way to what it obeys", () => {
+  const on = (name: string) => `${cwd}/${name}`;
+  const tree: Tree = { [on("link")]: `-> ${on("real")}`, [on("real")]: "directory", [on("passed")]: "directory" };
+  const steps = { [on("link")]: on("real"), [on("passed")]: on("passed"), [on("held")]: on("held"), "/home/u/x": "" };
+  const git = repositoryAt(cwd, { steps, obeyed: [on("held/file")] });
+
+  test("is reported and watched where it can be replaced: a link, or a directory that no mount holds", () => {
+    const plan = planFor(base, { ...tree, [on("held/file")]: "file" }, { survey: { git } });
+    expect(plan.warnings).toEqual([
+      `${on("link")} is a link: what it leads to is protected, but the link itself can be replaced inside.`,
+      `${on("passed")} is on the way to what git obeys (a path goes on from it by ..), and can be replaced inside.`,
+    ]);
+    expect(plan.links).toEqual({ [on("link")]: on("real"), [on("passed")]: on("passed") });
+  });
+});
+
+describe("an empty file in place of one that git would obey", () => {
+  const absent = (path: string, kind: "file" | "directory") =>
+    ({ path, placeholder: kind === "file" ? { kind, content: "" } : { kind } }) as const;
+
+  test("is told of where git status shows it", () => {
+    const found = [
+      absent(`${cwd}/seen`, "file"),
+      absent(`${cwd}/unseen`, "directory"),
+      absent(`${cwd}/.git/unseen`, "file"),
+      absent("/home/u/elsewhere", "file"),
+    ];
+    const plan = planFor(
+      base,
+      { [`${cwd}/.git`]: "directory" },
+      { survey: { git: repositoryAt(cwd, { absent: found }) } },
+    );
+    expect(plan.warnings).toEqual([
+      `${cwd}/seen does not exist, and git would obey it: an empty file stands there meanwhile, which git status shows unless it is ignored.`,
+    ]);
+  });
 });
 
 describe("a repository that lies elsewhere", () => {

@@ -1,6 +1,6 @@
 // @module-tag security
 import { describe, expect, test } from "vitest";
-import { type GitLayout, gitRules } from "../../src/policy/git.ts";
+import { commonConfigs, type GitLayout, gitRules } from "../../src/policy/git.ts";
 import { repositoryAt } from "../plan/tree.ts";
 
 const project = "/home/u/project";
@@ -14,7 +14,8 @@ function lines(layout: GitLayout, cwd = project, strict = false): readonly strin
 
 const rules = (place: string, names: readonly string[]) => names.map((name) => `ro ${place}/${name}`);
 /** What git obeys in a repository, and in the part of it that a linked worktree has for itself. */
-const obeyed = (place: string) => rules(place, ["hooks", "config", "config.worktree", "commondir"]);
+const obeyed = (place: string) =>
+  rules(place, ["hooks", "config", "config.worktree", "commondir", "remotes", "branches"]);
 const obeyedByWorktree = (place: string) => rules(place, ["commondir", "config.worktree", "gitdir"]);
 
 describe("what git obeys is read-only", () => {
@@ -28,6 +29,8 @@ describe("what git obeys is read-only", () => {
       emptyFile,
       emptyFile,
       { kind: "file", content: ".\n" },
+      directory,
+      directory,
     ]);
   });
 
@@ -42,7 +45,7 @@ describe("what git obeys is read-only", () => {
     const worktrees = [`${project}/.git/worktrees/a`, `${project}/.git/worktrees/b`];
     const layout = repositoryAt(project, { worktrees });
     expect(lines(layout)).toEqual([...obeyed(`${project}/.git`), ...worktrees.flatMap(obeyedByWorktree)]);
-    expect(gitRules(layout, project, false).slice(4, 7)).toEqual([
+    expect(gitRules(layout, project, false).slice(6, 9)).toEqual([
       { access: "ro", path: `${worktrees[0]}/commondir`, placeholder: { kind: "file", content: "../..\n" } },
       { access: "ro", path: `${worktrees[0]}/config.worktree`, placeholder: emptyFile },
       { access: "ro", path: `${worktrees[0]}/gitdir` },
@@ -53,6 +56,12 @@ describe("what git obeys is read-only", () => {
     const included = `${project}/tools/gitconfig`;
     const found = gitRules(repositoryAt(project, { obeyed: [included] }), project, false);
     expect(found.at(-1)).toEqual({ access: "ro", path: included });
+  });
+
+  test("and so is what would be obeyed if it came into being", () => {
+    const absent = [{ path: `${project}/refs`, placeholder: { kind: "directory" } }] as const;
+    const found = gitRules(repositoryAt(project, { absent }), project, false);
+    expect(found.at(-1)).toEqual({ access: "ro", ...absent[0] });
   });
 
   test("in hook directories that the configuration names, which cannot be made where they are missing", () => {
@@ -69,6 +78,11 @@ describe("git's own directory, where it lies outside the working directory,", ()
       `ro ${project}/src/.git`,
     ]);
     expect(gitRules(repositoryAt(project), `${project}/src`, false).at(-1)?.placeholder).toEqual(directory);
+  });
+
+  test("is guarded against a second one at every step from a directory further below", () => {
+    const guards = lines(repositoryAt(project), `${project}/a/b`).filter((line) => !line.includes("project/.git"));
+    expect(guards).toEqual([`ro ${project}/a/b/.git`, `ro ${project}/a/.git`]);
   });
 
   test("is the working directory itself where the repository is bare", () => {
@@ -124,9 +138,17 @@ describe("git's own directory, where it lies outside the working directory,", ()
   });
 });
 
+test("git's configurations for every repository are all that it may read, whatever a variable puts in their place", () => {
+  const usual = ["/etc/gitconfig", "/usr/local/etc/gitconfig", "/home/u/.gitconfig", "/home/u/.config/git/config"];
+  expect(commonConfigs("/home/u", {})).toEqual(usual);
+  const env = { XDG_CONFIG_HOME: "/x", GIT_CONFIG_GLOBAL: "/g", GIT_CONFIG_SYSTEM: "/s", GIT_CONFIG: "/other" };
+  expect(commonConfigs("/home/u", env)).toEqual([...usual, "/x/git/config", "/s", "/g"]);
+  expect(commonConfigs("/home/u", { XDG_CONFIG_HOME: "", GIT_CONFIG_GLOBAL: "relative" })).toEqual(usual);
+});
+
 describe("strict protection", () => {
   const git = `${project}/.git`;
-  const strict = (more: Partial<GitLayout>) => lines(repositoryAt(project, more), project, true).slice(4);
+  const strict = (more: Partial<GitLayout>) => lines(repositoryAt(project, more), project, true).slice(6);
 
   test("adds tags and packed refs, which cannot be made either", () => {
     expect(strict({})).toEqual([`ro ${git}/refs/tags`, `ro ${git}/packed-refs`]);

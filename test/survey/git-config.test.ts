@@ -23,6 +23,9 @@ describe("the settings of a git configuration file", () => {
     ["lines as Windows ends them", "[core]\r\na = b\r\nc = d\r\n", ["core.a=b", "core.c=d"]],
     ["a setting after its header", "[core] hooksPath = x", ["core.hookspath=x"]],
     ["a header without spaces around", "  [ core ]a=b", ["core.a=b"]],
+    ["carriage returns before a name", "\r[core]\n \ra = b\n", ["core.a=b"]],
+    ["spaces before quotes", '[core]\na = b "c" d\n', ["core.a=b c d"]],
+    ["spaces after quotes that hold nothing", '[core]\na = "" b\n', ["core.a=b"]],
     ["lines that are no settings", "[core]\n= x\n1a = b\n!\na = b", ["core.a=b"]],
   ])("understand %s", (_, text, expected) => {
     expect(settings(text)).toEqual(expected);
