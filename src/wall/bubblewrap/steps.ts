@@ -27,7 +27,7 @@ export function mountSteps(plan: Plan, identify: (bind: Bind) => string, late: r
   const render = (operation: Operation) =>
     isBubblewraps(operation) ? pointOf(operation) : stepsOf(operation, plan, identify);
   // What is made in the corner must be there before nothing there changes any more.
-  const sealed = operations.findIndex(({ kind }) => kind === "seal");
+  const sealed = operations.findIndex((operation) => operation.kind === "seal" && !isBubblewraps(operation));
   const end = sealed < 0 ? operations.length : sealed;
   return [
     ...operations.slice(0, end).flatMap(render),
