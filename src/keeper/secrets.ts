@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { Config, SecretSource } from "../config/types.ts";
 import { ConfigError } from "../errors.ts";
 import type { MaskedSecret } from "../gateway/masking.ts";
-import { Scrubber, type Swap, textScrubber } from "../gateway/scrub.ts";
+import { plainNeedles, Scrubber, type Swap, textScrubber } from "../gateway/scrub.ts";
 import { makeSurrogate, type Randomness } from "../gateway/surrogate.ts";
 import type { SecretBinding } from "../policy/network.ts";
 import { type Outside, type Reading, readSecret } from "./secret-source.ts";
@@ -112,14 +112,14 @@ export class SecretPool {
   /** The same for a stream of bytes, as of what a program prints, with what is registered by the time it comes. */
   redactor(): Redactor {
     let known = this.#values.size;
-    let scrubber = new Scrubber(redactions([...this.#values]));
+    let scrubber = new Scrubber(plainNeedles(redactions([...this.#values])));
     return {
       push: (bytes) => {
         if (this.#values.size === known) return scrubber.push(bytes);
         known = this.#values.size;
         // What it has held back may be the beginning of a value that is known to the next one as well.
         const held = scrubber.release();
-        scrubber = new Scrubber(redactions([...this.#values]));
+        scrubber = new Scrubber(plainNeedles(redactions([...this.#values])));
         return scrubber.push(Buffer.concat([held, bytes]));
       },
       flush: () => scrubber.flush(),
