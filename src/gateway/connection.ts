@@ -173,6 +173,11 @@ export function openConnections(context: Context): Connections {
     explain?: () => void,
   ): Promise<Socket | null> => {
     line.note({ host, rule: verdict.rule?.origin ?? null });
+    // Even to look up a name, or to dial, tells somebody something.
+    if (!line.open()) {
+      line.write({ verdict: "refused", reason: "audit" });
+      return null;
+    }
     try {
       return await dial({ host, port, local: mayBeLocal(verdict, host) }, context.outside, { allowHalfOpen: true });
     } catch (error) {

@@ -96,6 +96,13 @@ export function openRequests(context: Context): Requests {
     };
   };
 
+  /** Nothing is looked up, dialled or sent before it is written down. */
+  const mayLeave = (inbound: Inbound, line: Line): boolean => {
+    if (line.open()) return true;
+    refuseBlind(inbound, line);
+    return false;
+  };
+
   const send = async ({ outbound, route }: Granted, version: 1 | 2): Promise<Sending> => {
     const sending = version === 2 && route.secure ? await http2.send(outbound, route) : null;
     return sending ?? http1.send(outbound, route);
@@ -106,8 +113,7 @@ export function openRequests(context: Context): Requests {
     const { host, port, secure } = place;
     const line = ledger.begin({ kind: "http", host, port, scheme: secure ? "https" : "http", method: inbound.method });
     if (context.isBlind()) {
-      line.write({ verdict: "refused", reason: "audit", status: 503 });
-      give(inbound, answerBlind());
+      refuseBlind(inbound, line);
       return null;
     }
     if (open >= limits.requests) {
@@ -152,7 +158,7 @@ export function openRequests(context: Context): Requests {
     async handle(inbound, place) {
       await attend(inbound, place, async (line) => {
         const granted = grant(inbound, place, line);
-        if (granted === null) return;
+        if (granted === null || !mayLeave(inbound, line)) return;
         const received = { bytes: 0 };
         let sending: Sending | null = null;
         let isGone = false;
@@ -181,7 +187,7 @@ export function openRequests(context: Context): Requests {
     upgrade(inbound, place) {
       return attend(inbound, place, async (line) => {
         const granted = grant(inbound, place, line);
-        if (granted === null) return null;
+        if (granted === null || !mayLeave(inbound, line)) return null;
         const { isBound, needles, outbound, route } = granted;
         // In what is compressed nothing would be found.
         const headers = !isBound ? outbound.headers : without(outbound.headers, "sec-websocket-extensions");
@@ -252,6 +258,11 @@ async function carryBack(
   line.note({ status: reply.status });
   await pump(reply.body, out, received, sieveFor(needles));
   inbound.finish(scrubHeaders(needles, ofTheMessage(reply.trailers())));
+}
+
+function refuseBlind(inbound: Inbound, line: Line): void {
+  line.write({ verdict: "refused", reason: "audit", status: 503 });
+  give(inbound, answerBlind());
 }
 
 function sieveFor(needles: readonly Needle[]): Scrubber | undefined {

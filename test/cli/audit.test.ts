@@ -1,4 +1,4 @@
-import { appendFileSync, existsSync } from "node:fs";
+import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { AuditEntry } from "../../src/gateway/audit.ts";
@@ -88,6 +88,33 @@ describe("podbot audit", () => {
     expect(stdout.split("\n")[0]).toMatch(
       new RegExp(`^${id}  custom in ${world.project}, network allowlist, first asked `),
     );
+  });
+
+  test("shows what has no end yet, and what will have none since its keeper was killed", async () => {
+    const world = newWorld();
+    const audit = open(world);
+    const { verdict, status, sent, received, durationMs, ...about } = entry();
+    audit.ahead({ opening: 1, ...about });
+    audit.ahead({ opening: 2, ...about, path: "/done" });
+    audit.ahead({ passing: 1, at: about.at, sent: 500_000, received: 7 });
+    audit.write(entry({ opening: 2, path: "/done" }));
+    await new Promise((resolve) => setImmediate(resolve));
+    expect((await rows(world)).slice(2)).toEqual([
+      "12:00:00  allowed  GET     api.example.com/done      200        120 B   45.7 kB  12 ms  --allow",
+      "12:00:00  open     GET     api.example.com/v1/items  -       500.0 kB       7 B      -  --allow",
+    ]);
+    const file = join(stateOf(world), "audit", `${id}.jsonl`);
+    const text = readFileSync(file, "utf8");
+    writeFileSync(file, text.replace(/"started":"\d+"/, '"started":"1"'));
+    expect((await rows(world)).at(-1)).toMatch(
+      /^12:00:00 {2}LOST .* api\.example\.com\/v1\/items .* 500\.0 kB +7 B +- {2}its keeper was killed, --allow$/,
+    );
+    const { stdout } = await world.podbot(["audit", "--json", id]);
+    expect(JSON.parse(stdout.trimEnd().split("\n").at(-1) as string)).toMatchObject({
+      state: "lost",
+      opening: 1,
+      sent: 500_000,
+    });
   });
 
   test("gives the lines as they were written as JSON", async () => {
