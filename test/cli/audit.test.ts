@@ -4,8 +4,12 @@ import { describe, expect, test } from "vitest";
 import type { AuditEntry } from "../../src/gateway/audit.ts";
 import { type Audit, openAudit } from "../../src/keeper/audit.ts";
 import { readAuditEntries } from "../../src/keeper/audit-read.ts";
+import type { SessionRecord } from "../../src/registry/record.ts";
+import { readRecord } from "../../src/registry/store.ts";
+import { eventually } from "../eventually.ts";
+import { allow, Town } from "../gateway/stage.ts";
 import { newWorld, type World } from "../world.ts";
-import { sessionWorld, startIdle } from "./terminal/remains.ts";
+import { sessionWorld, startDetached, startIdle } from "./terminal/remains.ts";
 
 const id = "abcdefghij";
 
@@ -229,5 +233,48 @@ describe("podbot audit of a session", () => {
     expect([...readAuditEntries(stateOf(world), id)]).toEqual([entry()]);
     expect(world.outside(look).stdout).toContain("api.example.com");
     expect(existsSync(join(stateOf(world), "audit", `${id}.jsonl`))).toBe(false);
+  });
+});
+
+describe("podbot audit of a session whose keeper was killed", () => {
+  const holding = `
+import socket, ssl, time
+def tls(name):
+    context = ssl.create_default_context(); context.check_hostname = False; context.verify_mode = ssl.CERT_NONE
+    return context.wrap_socket(socket.create_connection((name, 443)), server_hostname=name)
+raw = socket.create_connection(("db.example.com", 5432)); raw.sendall(b"\\0binary")
+passed = tls("passed.example.com"); passed.sendall(b"POST /a HTTP/1.1\\r\\nHost: passed.example.com\\r\\nContent-Length: 9\\r\\n\\r\\nx")
+seen = tls("seen.example.com"); seen.sendall(b"POST /a/b HTTP/1.1\\r\\nHost: seen.example.com\\r\\nContent-Length: 9\\r\\n\\r\\nx")
+time.sleep(600)
+`;
+
+  test("shows what was open then: a tunnel, TLS that was passed on, a request", async () => {
+    const world = sessionWorld();
+    await using town = new Town();
+    let arrived = 0;
+    const count = () => {
+      arrived += 1;
+    };
+    await town.tcp("db.example.com", (socket) => socket.once("data", count));
+    await town.https("passed.example.com", count);
+    await town.https("seen.example.com", count);
+    const rules = [{ host: "seen.example.com", path: "/a/**" }];
+    allow(world, town, { network: { domains: ["db.example.com:5432", "passed.example.com"], rules } });
+    world.file(join(world.project, "holding.py"), holding);
+    const session = startDetached(world, ["python3", "holding.py"]);
+    await eventually(() => expect(arrived).toBe(3));
+    const shown = async () =>
+      (await rows(world, session)).flatMap(
+        (row) => /^[\d:]+ +(open|LOST) +(\S+) +(\S+)/.exec(row)?.slice(1).join(" ") ?? [],
+      );
+    const lines = (verdict: string) => [
+      `${verdict} tcp db.example.com:5432`,
+      `${verdict} tls passed.example.com`,
+      `${verdict} POST seen.example.com/a/b`,
+    ];
+    expect(await shown()).toEqual(lines("open"));
+    const record = readRecord(stateOf(world), session);
+    process.kill((record as SessionRecord).keeper.pid, "SIGKILL");
+    await eventually(async () => expect(await shown()).toEqual(lines("LOST")));
   });
 });
