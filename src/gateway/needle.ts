@@ -19,8 +19,9 @@ export function plainNeedle(real: string, to: string): Needle {
   return new ShapedNeedle(from, Buffer.from(to), letters, 1);
 }
 
-/** Fewer than these stand in ordinary text by chance; a prefix that everybody knows does not. */
+/** So many bytes of its shape stand in an ordinary text by chance, fewer or more; a prefix that everybody knows does not. */
 const tellingBytes = 12;
+const fewestTelling = 8;
 const tellingPrefix = 3;
 
 /**
@@ -28,11 +29,26 @@ const tellingPrefix = 3;
  * is compared and what waits, so that a right guess at a part of the secret is treated as a wrong one. Where something of
  * that shape stands whole, all of it is compared in a time that does not depend on how much of it is right.
  */
-export function secretNeedle(real: string, to: string, { places }: Shape): Needle {
-  const known = knownLength(places);
-  const holdsFrom = known < tellingPrefix ? tellingBytes : Math.min(known, tellingBytes);
+export function secretNeedle(real: string, to: string, shape: Shape): Needle {
+  const { places } = shape;
   const alphabets = places.map((alphabet) => Buffer.from(alphabet, "latin1"));
-  return new ShapedNeedle(Buffer.from(real, "latin1"), Buffer.from(to, "latin1"), alphabets, holdsFrom);
+  return new ShapedNeedle(Buffer.from(real, "latin1"), Buffer.from(to, "latin1"), alphabets, holdsFromOf(shape));
+}
+
+/**
+ * That a value is turned back tells the box that it has guessed all of it. With fewer bits that it does not know, an
+ * agent could have every possible value come back to it in one long session.
+ */
+export const fewestBits = 60;
+
+/** What a server that repeats the secret in pieces gives away is less than this, and leaves enough to be guessed. */
+function holdsFromOf({ places, bits }: Shape): number {
+  const known = knownLength(places);
+  if (known >= tellingPrefix) return Math.min(known, tellingBytes);
+  let holdsFrom = fewestTelling;
+  const bitsBefore = (end: number) => places.slice(0, end).reduce((sum, { length }) => sum + Math.log2(length), 0);
+  while (holdsFrom < tellingBytes && bits - bitsBefore(holdsFrom) >= fewestBits) holdsFrom += 1;
+  return holdsFrom;
 }
 
 function knownLength(places: readonly { readonly length: number }[]): number {

@@ -1,5 +1,5 @@
 import type { HeaderList } from "./headers.ts";
-import { type Needle, plainNeedle, secretNeedle } from "./needle.ts";
+import { fewestBits, type Needle, plainNeedle, secretNeedle } from "./needle.ts";
 import { type Shape, shapeOf } from "./surrogate.ts";
 
 /** What is replaced by what. Of the same length, as surrogates are, what was announced as the length stays true. */
@@ -9,12 +9,6 @@ export interface Swap {
   /** What the box knows of the real value. Default: what its surrogate tells. */
   readonly shape?: Shape;
 }
-
-/**
- * That a value is turned back tells the box that it has guessed all of it. With fewer bits that it does not know, an
- * agent could have every possible value come back to it in one long session.
- */
-const fewestBits = 60;
 
 /** What answers are searched for. */
 export function secretNeedles(secrets: readonly Swap[]): readonly Needle[] {
