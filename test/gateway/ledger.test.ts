@@ -120,7 +120,8 @@ test("what goes on is told of now and then, as far as it has come", async () => 
   await using inside = await open(way, { ahead: (line) => lines.push(line) > 0, renewMs: 20 });
   const { socket } = await inside.connect(`${host}:5432`);
   socket.write("\0".repeat(1000));
-  await expect.poll(() => lines).toMatchObject([{ opening: 1 }, { passing: 1, sent: 1000, received: 1000 }]);
+  await expect.poll(() => lines.at(-1)).toMatchObject({ passing: 1, sent: 1000, received: 1000 });
+  expect(lines[0]).toMatchObject({ opening: 1 });
   socket.destroy();
   await ended(socket);
 });
