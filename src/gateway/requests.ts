@@ -20,7 +20,7 @@ import type { Needle } from "./needle.ts";
 import { openHttp1 } from "./outbound-http1.ts";
 import { openHttp2 } from "./outbound-http2.ts";
 import { pump, type Tally } from "./pump.ts";
-import { askForIdentity, isIdentity, Scrubber, scrubHeaders, secretNeedles, textScrubber } from "./scrub.ts";
+import { askForIdentity, isIdentity, Scrubber, scrubHeaders, scrubText, secretNeedles } from "./scrub.ts";
 import { type Place, readTarget, type Target } from "./target.ts";
 import type { OpenedWebSocket } from "./websocket.ts";
 
@@ -282,15 +282,15 @@ function give(inbound: Inbound, answer: Answer): boolean {
   }
 }
 
-/** For words of ours, without secrets. Made anew when these are others. */
+/** For words of ours, which may name what the box has asked for. Made anew when the secrets are others. */
 function hiding({ secrets }: Context): (text: string) => string {
   let known = secrets();
-  let hide = textScrubber(known);
+  let needles = secretNeedles(known);
   return (text) => {
     if (secrets() !== known) {
       known = secrets();
-      hide = textScrubber(known);
+      needles = secretNeedles(known);
     }
-    return hide(text);
+    return scrubText(needles, text);
   };
 }

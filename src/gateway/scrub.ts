@@ -41,7 +41,7 @@ export function isIdentity(headers: HeaderList): boolean {
 export function scrubHeaders(needles: readonly Needle[], headers: HeaderList): HeaderList {
   return headers
     .filter(([name]) => !needles.some(({ from }) => isNamedBy(name, from)))
-    .map(([name, value]) => [name, scrubValue(needles, value)]);
+    .map(([name, value]) => [name, scrubText(needles, value)]);
 }
 
 /** Names lose their case on the way. Every place is compared to its end, so that the time tells nothing. */
@@ -59,7 +59,8 @@ function isNamedBy(name: string, from: Buffer): boolean {
   return isThere;
 }
 
-function scrubValue(needles: readonly Needle[], value: string): string {
+/** The same for a text that the box sees. */
+export function scrubText(needles: readonly Needle[], value: string): string {
   if (!needles.some(({ from }) => from.length <= value.length)) return value;
   const scrubber = new Scrubber(needles);
   const bytes = Buffer.from(value, "latin1");

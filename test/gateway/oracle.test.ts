@@ -6,7 +6,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import type { MaskedSecret } from "../../src/gateway/masking.ts";
 import { Scrubber, secretNeedles } from "../../src/gateway/scrub.ts";
 import { shapeOf } from "../../src/gateway/surrogate.ts";
-import { Inside, Outside, policyOf, readUntil, rule } from "./kit.ts";
+import { Inside, Outside, parse, policyOf, readUntil, rule, say } from "./kit.ts";
 
 /** Another value that the surrogate does not tell from this one, from a place on. */
 function otherThan(real: string, from: number): string {
@@ -179,6 +179,24 @@ describe.each(Object.entries(ways))("what comes by %s", (name, way) => {
     await using inside = await open();
     for (const words of ["the dog", "a weigh", surrogate]) expect((await see(inside, words)).before).toContain(words);
   });
+});
+
+test("an answer of our own does not tell whether a name that was asked for is a short secret", async () => {
+  const host = "*.example.com";
+  const short = { ...secretFor(host), real: "12345678", surrogate: "87654321" };
+  const long = { ...secretFor(host), real: "1234567890123456789012", surrogate: "9876543210987654321098" };
+  const policy = policyOf([rule(host)], { secrets: [short, long] });
+  const unknown = () => Promise.resolve([]);
+  await using inside = new Inside(outside, policy, { secrets: [short, long], resolve: unknown });
+  const ask = async (name: string) => {
+    const socket = await inside.secure(`${name}.example.com`);
+    const answer = await say(socket, `GET / HTTP/1.1\r\nHost: ${name}.example.com\r\nConnection: close\r\n\r\n`);
+    return JSON.parse(parse(answer).body).message.split("failed: ")[1];
+  };
+  expect(await ask("12345678")).toContain("12345678.");
+  expect(await ask("12345679")).toContain("12345679.");
+  // The control: what cannot be guessed is hidden.
+  expect(await ask(long.real)).not.toContain(long.real);
 });
 
 describe("how much passes", () => {
