@@ -111,6 +111,7 @@ async function keepGateway({ policy, trustFile, state }: Extract<Role, { kind: "
     secrets: [],
     authority,
     trustFiles: [trustFile],
+    ahead: (line) => audit.ahead(line),
     audit: (entry) => audit.write(entry),
   });
   const door = createServer({ allowHalfOpen: true }, (socket) => gateway.take(socket, proxyPort));

@@ -1,4 +1,4 @@
-import type { AuditEntry, AuditHeader, AuditLine } from "../keeper/audit-line.ts";
+import type { AuditEntry, AuditHeader, AuditLine, Unended } from "../keeper/audit-line.ts";
 import type { Io } from "./io.ts";
 import { type Colour, painter } from "./paint.ts";
 import { visibleLine } from "./visible.ts";
@@ -10,7 +10,29 @@ const verdictAt = 1;
 /** Sizes and times end where the others end. */
 const toTheRight: readonly number[] = [5, 6, 7];
 
-const looks: Readonly<Record<AuditEntry["verdict"], Colour>> = { allowed: "green", refused: "yellow", failed: "red" };
+const looks: Readonly<Record<Shown["verdict"], Colour>> = {
+  allowed: "green",
+  open: "green",
+  refused: "yellow",
+  failed: "red",
+  lost: "red",
+};
+
+/** What a row shows. */
+interface Shown extends Omit<AuditEntry, "verdict" | "durationMs"> {
+  readonly verdict: AuditEntry["verdict"] | Unended["state"];
+  /** Null where there is no end. */
+  readonly durationMs: number | null;
+}
+
+/** Null for a line that has no row. */
+function shownOf(line: AuditLine): Shown | null {
+  if (line.kind === "entry") return line.entry;
+  if (line.kind !== "unended") return null;
+  const { state, ...opening } = line.unended;
+  const reason = state === "lost" ? { reason: "its keeper was killed" } : {};
+  return { ...opening, verdict: state, durationMs: null, ...reason };
+}
 
 /** Prints entries in columns, as wide as what came so far needs. */
 export function auditTable(io: Io, options: { readonly all: boolean }): (lines: readonly AuditLine[]) => void {
@@ -35,19 +57,21 @@ export function auditTable(io: Io, options: { readonly all: boolean }): (lines: 
     if (line.kind === "lost") return [paint("red", `${line.count} more could not be written down here.`)];
     if (line.kind === "full") return [paint("red", "The audit is full: from here on nothing was let through.")];
     if (line.kind === "unlisted") return options.all ? [paint("red", unlistedWords(line.count))] : [];
-    if (line.kind === "ended" || !isShown(line.entry, options)) return [];
-    const today = dayOf(line.entry);
+    const shown = shownOf(line);
+    if (shown === null || !isShown(shown, options)) return [];
+    const today = dayOf(shown);
     const turn = day === today ? [] : [paint("dim", today)];
     day = today;
     const names = isHeaded ? [] : [paint("bold", row(heads, null))];
     isHeaded = true;
-    return [...names, ...turn, row(cellsOf(line.entry), looks[line.entry.verdict])];
+    return [...names, ...turn, row(cellsOf(shown), looks[shown.verdict])];
   };
 
   return (lines) => {
     for (const line of lines) {
-      if (line.kind !== "entry" || !isShown(line.entry, options)) continue;
-      for (const [at, { length }] of cellsOf(line.entry).entries()) {
+      const shown = shownOf(line);
+      if (shown === null || !isShown(shown, options)) continue;
+      for (const [at, { length }] of cellsOf(shown).entries()) {
         if (length <= widest) widths[at] = Math.max(widths[at] as number, length);
       }
     }
@@ -60,7 +84,7 @@ function unlistedWords(count: number): string {
 }
 
 /** A name that is looked up leads nowhere yet: what follows it is what counts. */
-function isShown({ kind }: AuditEntry, { all }: { readonly all: boolean }): boolean {
+function isShown({ kind }: Shown, { all }: { readonly all: boolean }): boolean {
   return all || kind !== "dns";
 }
 
@@ -69,30 +93,34 @@ function headerWords({ id, agent, cwd, mode, startedAt }: AuditHeader): string {
 }
 
 /** None of it may play with the reader's terminal: most of it comes from inside. */
-function cellsOf(entry: AuditEntry): readonly string[] {
+function cellsOf(entry: Shown): readonly string[] {
   const { verdict, kind, method, status, sent, received, durationMs } = entry;
   const cells = [
     localTime(entry.at).slice(11),
-    verdict === "failed" ? "FAILED" : verdict,
+    verdict === "failed" || verdict === "lost" ? verdict.toUpperCase() : verdict,
     method ?? kind,
     whereOf(entry),
     status === undefined ? "-" : String(status),
     sizeWords(sent),
     sizeWords(received),
-    durationMs < 1_000 ? `${Math.round(durationMs)} ms` : `${(durationMs / 1_000).toFixed(1)} s`,
+    durationMs === null
+      ? "-"
+      : durationMs < 1_000
+        ? `${Math.round(durationMs)} ms`
+        : `${(durationMs / 1_000).toFixed(1)} s`,
     whyWords(entry),
   ];
   return cells.map(visibleLine);
 }
 
 /** Ports that go without saying are not said. */
-function whereOf({ kind, scheme, host, port, path }: AuditEntry): string {
+function whereOf({ kind, scheme, host, port, path }: Shown): string {
   const usual = kind === "dns" ? port : scheme === "http" ? 80 : kind === "tcp" ? null : 443;
   const shown = host.includes(":") ? `[${host}]` : host;
   return `${shown}${port === usual ? "" : `:${port}`}${path ?? ""}`;
 }
 
-function whyWords({ rule, reason, masked, stripped }: AuditEntry): string {
+function whyWords({ rule, reason, masked, stripped }: Shown): string {
   return [
     ...(reason === undefined ? [] : [reason]),
     ...(rule === null ? [] : [rule]),
@@ -109,7 +137,7 @@ function sizeWords(bytes: number): string {
   return `${unit === 0 ? size : size.toFixed(1)} ${units[unit]}`;
 }
 
-function dayOf({ at }: AuditEntry): string {
+function dayOf({ at }: Shown): string {
   return localTime(at).slice(0, 10);
 }
 

@@ -267,7 +267,7 @@ export const commands: readonly Command[] = [
     flags: [
       { name: "follow", short: "f", about: "Go on until the run ends." },
       { name: "all", short: "a", about: "Also the names that were looked up." },
-      { name: "json", about: "Print the lines as they were written: JSON, all of them." },
+      { name: "json", about: "Print the lines as they were written, and what is open or lost: JSON, all of it." },
       help,
     ],
     examples: [

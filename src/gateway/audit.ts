@@ -19,4 +19,28 @@ export interface AuditEntry {
   /** How many surrogates were replaced by what they stand for, and how many foreign credentials were taken out. */
   readonly masked: number;
   readonly stripped: number;
+  /** The number of the line that was written before anything of it was let out. */
+  readonly opening?: number;
 }
+
+/** What is about to be let out, as it is written before that. */
+export interface AuditOpening
+  extends Pick<
+    AuditEntry,
+    "at" | "kind" | "host" | "port" | "scheme" | "method" | "path" | "rule" | "masked" | "stripped"
+  > {
+  /** Counts up, within one process. */
+  readonly opening: number;
+}
+
+/** How far something has come that was let out, and goes on. */
+export interface AuditProgress extends Pick<AuditEntry, "at" | "sent" | "received"> {
+  readonly passing: number;
+}
+
+/** What was opened is now told of in other lines. */
+export interface AuditDrop extends Pick<AuditEntry, "at"> {
+  readonly dropped: number;
+}
+
+export type AuditAhead = AuditOpening | AuditProgress | AuditDrop;

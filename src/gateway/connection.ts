@@ -44,7 +44,7 @@ export function openConnections(context: Context): Connections {
   const http1 = openHttp1Door(requests, limits, beginLine, (request, line) => {
     void takeConnect(request, line);
   });
-  const http2 = openHttp2Door(requests, limits);
+  const http2 = openHttp2Door(requests, limits, beginLine);
   const contextFor = leafContexts(context.authority);
   const open = new Set<Socket>();
 
@@ -173,6 +173,11 @@ export function openConnections(context: Context): Connections {
     explain?: () => void,
   ): Promise<Socket | null> => {
     line.note({ host, rule: verdict.rule?.origin ?? null });
+    // Even to look up a name, or to dial, tells somebody something.
+    if (!line.open()) {
+      line.write({ verdict: "refused", reason: "audit" });
+      return null;
+    }
     try {
       return await dial({ host, port, local: mayBeLocal(verdict, host) }, context.outside, { allowHalfOpen: true });
     } catch (error) {

@@ -4,7 +4,7 @@ import { createSecureContext, rootCertificates, type SecureContext } from "node:
 import type { NetworkPolicy } from "../policy/network.ts";
 import { canonicalHost } from "../policy/network.ts";
 import type { Upstream } from "../upstream/upstream.ts";
-import type { AuditEntry } from "./audit.ts";
+import type { AuditAhead, AuditEntry } from "./audit.ts";
 import type { Authority } from "./authority.ts";
 import { type Connections, openConnections } from "./connection.ts";
 import type { Context } from "./context.ts";
@@ -23,6 +23,12 @@ export interface GatewayOptions {
   readonly secrets: readonly MaskedSecret[];
   readonly authority: Authority;
   readonly audit: (entry: AuditEntry) => void;
+  /** Writes down what is about to be let out; false where that cannot be done, and then it is not. Default: it can. */
+  readonly ahead?: (line: AuditAhead) => boolean;
+  /** Takes secrets out of what is written down. Default: there are none. */
+  readonly redact?: (text: string) => string;
+  /** When it is first written down how far something has come that goes on. */
+  readonly renewMs?: number;
   /** Files of certificates that are believed besides those that Node knows. */
   readonly trustFiles: readonly string[];
   /** Default: as this machine resolves names. */
@@ -48,6 +54,7 @@ export interface Gateway extends Disposable {
 }
 
 const dnsPort = 53;
+const usualRenewMs = 5_000;
 /** Connections with questions for names, at once. Each is soon over. */
 const mostAsking = 256;
 
@@ -56,7 +63,8 @@ export function openGateway(options: GatewayOptions): Gateway {
   let trusted: SecureContext | null = null;
   let isClosed = false;
   const limits = { ...usualLimits, ...options.limits };
-  const ledger = openLedger(options.audit);
+  const { audit, ahead = () => true, redact = (text) => text, renewMs = usualRenewMs } = options;
+  const ledger = openLedger({ audit, ahead, redact, renewMs });
   const context: Context = {
     policy: () => policy,
     secrets: () => options.secrets,

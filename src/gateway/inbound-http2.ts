@@ -4,6 +4,7 @@ import type { Inbound } from "./exchange.ts";
 import { fieldsOf, type HeaderList, merge, ofTheMessage, valuesOf } from "./headers.ts";
 import type { Line } from "./ledger.ts";
 import type { Limits } from "./limits.ts";
+import { watchMalformed } from "./malformed.ts";
 import { heldBytes } from "./pump.ts";
 import type { Requests } from "./requests.ts";
 import type { Place } from "./target.ts";
@@ -14,7 +15,7 @@ export interface Http2Door {
   close(): void;
 }
 
-export function openHttp2Door(requests: Requests, limits: Limits): Http2Door {
+export function openHttp2Door(requests: Requests, limits: Limits, beginLine: (place: Place) => Line): Http2Door {
   const sessions = new Set<ServerHttp2Session>();
   const options = {
     settings: {
@@ -29,6 +30,10 @@ export function openHttp2Door(requests: Requests, limits: Limits): Http2Door {
     take(socket, place, line) {
       const session = performServerHandshake(socket, options);
       sessions.add(session);
+      watchMalformed(session, socket, () => {
+        line.drop();
+        beginLine(place).write({ kind: "http", verdict: "refused", reason: "spelling" });
+      });
       let open = 0;
       const timer = setTimeout(() => {
         if (open === 0) session.close();

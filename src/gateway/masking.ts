@@ -1,5 +1,6 @@
 import { matchesHost, matchesPath } from "../policy/hosts.ts";
 import type { Swap } from "./scrub.ts";
+import { shapeInBase64, shapeOf } from "./surrogate.ts";
 
 /** A secret of which the box knows a surrogate alone. Where it has no value, both are empty, and only the binding holds. */
 export interface MaskedSecret {
@@ -149,7 +150,15 @@ function fillBasic(scheme: string, encoded: string, swaps: Swaps): Filled | null
   });
   if (filled === null || filled.masked === 0) return filled;
   const back = [user, password].map((word) => swaps.get(word)?.surrogate ?? word);
-  return { ...filled, echo: { real, surrogate: encode(back) } };
+  const [first, second] = [user, password].map((word) => placesOf(swaps.get(word), word));
+  const shape = shapeInBase64([...(first as string[]), ":", ...(second as string[])], real);
+  return { ...filled, echo: { real, surrogate: encode(back), shape } };
+}
+
+/** What the box knows of a word: all of it, unless a secret stands in its place. */
+function placesOf(swap: Swap | undefined, word: string): readonly string[] {
+  if (swap === undefined || swap.real === word) return Array.from(word);
+  return (swap.shape ?? shapeOf(swap.real)).places;
 }
 
 /** Only the cookies that hold a surrogate. */

@@ -16,10 +16,11 @@ import type { Inbound, Outbound, Reply, Sending } from "./exchange.ts";
 import { ofTheMessage, pairs, tokensOf, valuesOf, without } from "./headers.ts";
 import { type Line, refused } from "./ledger.ts";
 import { maskRequest } from "./masking.ts";
+import type { Needle } from "./needle.ts";
 import { openHttp1 } from "./outbound-http1.ts";
 import { openHttp2 } from "./outbound-http2.ts";
 import { pump, type Tally } from "./pump.ts";
-import { askForIdentity, isIdentity, Scrubber, type Swap, scrubHeaders, textScrubber } from "./scrub.ts";
+import { askForIdentity, isIdentity, Scrubber, scrubHeaders, scrubText, secretNeedles } from "./scrub.ts";
 import { type Place, readTarget, type Target } from "./target.ts";
 import type { OpenedWebSocket } from "./websocket.ts";
 
@@ -36,8 +37,10 @@ interface Granted {
   readonly target: Target;
   readonly route: { readonly host: string; readonly port: number; readonly local: boolean; readonly secure: boolean };
   readonly outbound: Outbound;
+  /** Whether a secret belongs to the host. Then answers must be such as can be searched. */
+  readonly isBound: boolean;
   /** What must be turned back in the answer. */
-  readonly bound: readonly Swap[];
+  readonly needles: readonly Needle[];
 }
 
 export function openRequests(context: Context): Requests {
@@ -76,7 +79,8 @@ export function openRequests(context: Context): Requests {
     line.note({ rule: verdict.rule?.origin ?? null, masked: masked.masked, stripped: masked.stripped });
     return {
       target,
-      bound,
+      isBound: bound.length > 0,
+      needles: bound.length === 0 ? [] : secretNeedles(bound),
       route: { host, port, local: mayBeLocal(verdict, host), secure: place.secure },
       outbound: {
         method,
@@ -92,6 +96,13 @@ export function openRequests(context: Context): Requests {
     };
   };
 
+  /** Nothing is looked up, dialled or sent before it is written down. */
+  const mayLeave = (inbound: Inbound, line: Line): boolean => {
+    if (line.open()) return true;
+    refuseBlind(inbound, line);
+    return false;
+  };
+
   const send = async ({ outbound, route }: Granted, version: 1 | 2): Promise<Sending> => {
     const sending = version === 2 && route.secure ? await http2.send(outbound, route) : null;
     return sending ?? http1.send(outbound, route);
@@ -102,8 +113,7 @@ export function openRequests(context: Context): Requests {
     const { host, port, secure } = place;
     const line = ledger.begin({ kind: "http", host, port, scheme: secure ? "https" : "http", method: inbound.method });
     if (context.isBlind()) {
-      line.write({ verdict: "refused", reason: "audit", status: 503 });
-      give(inbound, answerBlind());
+      refuseBlind(inbound, line);
       return null;
     }
     if (open >= limits.requests) {
@@ -148,7 +158,7 @@ export function openRequests(context: Context): Requests {
     async handle(inbound, place) {
       await attend(inbound, place, async (line) => {
         const granted = grant(inbound, place, line);
-        if (granted === null) return;
+        if (granted === null || !mayLeave(inbound, line)) return;
         const received = { bytes: 0 };
         let sending: Sending | null = null;
         let isGone = false;
@@ -177,10 +187,10 @@ export function openRequests(context: Context): Requests {
     upgrade(inbound, place) {
       return attend(inbound, place, async (line) => {
         const granted = grant(inbound, place, line);
-        if (granted === null) return null;
-        const { bound, outbound, route } = granted;
+        if (granted === null || !mayLeave(inbound, line)) return null;
+        const { isBound, needles, outbound, route } = granted;
         // In what is compressed nothing would be found.
-        const headers = bound.length === 0 ? outbound.headers : without(outbound.headers, "sec-websocket-extensions");
+        const headers = !isBound ? outbound.headers : without(outbound.headers, "sec-websocket-extensions");
         const upgrading = http1.upgrade({ ...outbound, headers }, route);
         const received = { bytes: 0 };
         let isGone = false;
@@ -194,10 +204,10 @@ export function openRequests(context: Context): Requests {
           const answered = await upgrading.answered;
           if (answered.kind === "upgraded") {
             const { reply, socket, head } = answered;
-            const isOdd = bound.length > 0 && valuesOf(reply.headers, "sec-websocket-extensions").length > 0;
+            const isOdd = isBound && valuesOf(reply.headers, "sec-websocket-extensions").length > 0;
             if (!isGone && !isOdd) {
-              const said = scrubHeaders(bound, reply.headers);
-              return { headers: said, socket, head, line, sieve: bound.length === 0 ? undefined : new Scrubber(bound) };
+              const said = scrubHeaders(needles, reply.headers);
+              return { headers: said, socket, head, line, sieve: sieveFor(needles) };
             }
             socket.destroy();
             if (isOdd) throw new Error("the WebSocket was granted in a way that was not asked for");
@@ -234,20 +244,29 @@ function addressOf({ host, port, secure }: Granted["route"]): string {
 async function carryBack(
   inbound: Inbound,
   reply: Reply,
-  { bound }: Granted,
+  { isBound, needles }: Granted,
   received: Tally,
   line: Line,
 ): Promise<void> {
   const headers = ofTheMessage(reply.headers);
   const isPlain = tokensOf(reply.headers, "transfer-encoding").every((coding) => coding === "chunked");
   if (!isPlain) throw new Error("the answer is encoded on its way in a manner that was not asked for");
-  if (bound.length > 0 && !isIdentity(headers)) {
+  if (isBound && !isIdentity(headers)) {
     throw new Error("the answer is encoded although it was asked for as it is, so it cannot be searched for secrets");
   }
-  const out = inbound.respond(reply.status, scrubHeaders(bound, headers));
+  const out = inbound.respond(reply.status, scrubHeaders(needles, headers));
   line.note({ status: reply.status });
-  await pump(reply.body, out, received, bound.length === 0 ? undefined : new Scrubber(bound));
-  inbound.finish(scrubHeaders(bound, ofTheMessage(reply.trailers())));
+  await pump(reply.body, out, received, sieveFor(needles));
+  inbound.finish(scrubHeaders(needles, ofTheMessage(reply.trailers())));
+}
+
+function refuseBlind(inbound: Inbound, line: Line): void {
+  line.write({ verdict: "refused", reason: "audit", status: 503 });
+  give(inbound, answerBlind());
+}
+
+function sieveFor(needles: readonly Needle[]): Scrubber | undefined {
+  return needles.length === 0 ? undefined : new Scrubber(needles);
 }
 
 /** An answer of our own; where one has begun already, there is nothing left but to break it off. */
@@ -263,15 +282,15 @@ function give(inbound: Inbound, answer: Answer): boolean {
   }
 }
 
-/** For words of ours, without secrets. Made anew when these are others. */
+/** For words of ours, which may name what the box has asked for. Made anew when the secrets are others. */
 function hiding({ secrets }: Context): (text: string) => string {
   let known = secrets();
-  let hide = textScrubber(known);
+  let needles = secretNeedles(known);
   return (text) => {
     if (secrets() !== known) {
       known = secrets();
-      hide = textScrubber(known);
+      needles = secretNeedles(known);
     }
-    return hide(text);
+    return scrubText(needles, text);
   };
 }

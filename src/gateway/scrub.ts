@@ -1,9 +1,25 @@
 import type { HeaderList } from "./headers.ts";
+import { fewestBits, type Needle, plainNeedle, secretNeedle } from "./needle.ts";
+import { type Shape, shapeOf } from "./surrogate.ts";
 
 /** What is replaced by what. Of the same length, as surrogates are, what was announced as the length stays true. */
 export interface Swap {
   readonly real: string;
   readonly surrogate: string;
+  /** What the box knows of the real value. Default: what its surrogate tells. */
+  readonly shape?: Shape;
+}
+
+/** What answers are searched for. */
+export function secretNeedles(secrets: readonly Swap[]): readonly Needle[] {
+  return usable(secrets).flatMap(({ real, surrogate, shape = shapeOf(real) }) =>
+    shape.bits < fewestBits || surrogate.length !== real.length ? [] : [secretNeedle(real, surrogate, shape)],
+  );
+}
+
+/** What is looked for where the box does not watch. */
+export function plainNeedles(swaps: readonly Swap[]): readonly Needle[] {
+  return usable(swaps).map(({ real, surrogate }) => plainNeedle(real, surrogate));
 }
 
 /**
@@ -22,16 +38,37 @@ export function isIdentity(headers: HeaderList): boolean {
 }
 
 /** Turns real values back, wherever in a header's value they stand. A header that is named by one is left out. */
-export function scrubHeaders(secrets: readonly Swap[], headers: HeaderList): HeaderList {
-  const scrubText = textScrubber(secrets);
-  // Names lose their case on the way.
-  const reals = usable(secrets).map(({ real }) => real.toLowerCase());
+export function scrubHeaders(needles: readonly Needle[], headers: HeaderList): HeaderList {
   return headers
-    .filter(([name]) => !reals.some((real) => name.toLowerCase().includes(real)))
-    .map(([name, value]) => [name, scrubText(value)]);
+    .filter(([name]) => !needles.some(({ from }) => isNamedBy(name, from)))
+    .map(([name, value]) => [name, scrubText(needles, value)]);
 }
 
-/** The same for text: from left to right, the longest value first. */
+/** Names lose their case on the way. Every place is compared to its end, so that the time tells nothing. */
+function isNamedBy(name: string, from: Buffer): boolean {
+  if (name.length < from.length) return false;
+  const [written, wanted] = [Buffer.from(name.toLowerCase(), "latin1"), from.toString("latin1").toLowerCase()];
+  let isThere = false;
+  for (let at = 0; at + wanted.length <= written.length; at++) {
+    let difference = 0;
+    for (let place = 0; place < wanted.length; place++) {
+      difference |= (written[at + place] as number) ^ wanted.charCodeAt(place);
+    }
+    isThere = difference === 0 || isThere;
+  }
+  return isThere;
+}
+
+/** The same for a text that the box sees. */
+export function scrubText(needles: readonly Needle[], value: string): string {
+  if (!needles.some(({ from }) => from.length <= value.length)) return value;
+  const scrubber = new Scrubber(needles);
+  const bytes = Buffer.from(value, "latin1");
+  const scrubbed = Buffer.concat([scrubber.push(bytes), scrubber.flush()]);
+  return scrubbed.equals(bytes) ? value : scrubbed.toString("latin1");
+}
+
+/** Turns values back in a text that the box does not see: from left to right, the longest first. */
 export function textScrubber(secrets: readonly Swap[]): (text: string) => string {
   const swaps = new Map(usable(secrets).map(({ real, surrogate }) => [real, surrogate]));
   if (swaps.size === 0) return (text) => text;
@@ -45,60 +82,66 @@ function usable(secrets: readonly Swap[]): readonly Swap[] {
   return [...once.values()].sort((a, b) => b.real.length - a.real.length);
 }
 
-interface Needle {
-  readonly from: Buffer;
-  readonly to: Buffer;
-}
-
 /**
- * Turns real values back in a stream of bytes. However it is cut into chunks, the result is the same. Only what may be
- * the beginning of a value is held back until more has come, so that an answer which arrives word by word is passed on
- * word by word.
+ * Turns real values back in a stream of bytes. Of what may be the beginning of a value, as much waits for what follows as
+ * cannot well stand in an ordinary text, so that an answer which arrives word by word is passed on word by word. What
+ * was passed on is remembered: where a value turns out to have begun in it, the rest is turned back.
  */
 export class Scrubber {
   readonly #needles: readonly Needle[];
-  #held: Buffer = Buffer.alloc(0);
+  /** What may be the beginning of a value, of which the first bytes have been passed on. */
+  #kept: Buffer = Buffer.alloc(0);
+  #passed = 0;
 
-  constructor(secrets: readonly Swap[]) {
-    this.#needles = usable(secrets)
-      .map(({ real, surrogate }) => ({ from: Buffer.from(real), to: Buffer.from(surrogate) }))
-      .sort((a, b) => b.from.length - a.from.length);
+  constructor(needles: readonly Needle[]) {
+    this.#needles = needles.toSorted((a, b) => b.from.length - a.from.length);
   }
 
   /** What can be passed on by now. Often the chunk itself. */
   push(chunk: Buffer): Buffer {
-    const all = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]);
-    return this.#replace(all, (from) => this.#openingIn(all, from));
+    return this.#replace(this.#kept.length === 0 ? chunk : Buffer.concat([this.#kept, chunk]), false);
   }
 
   /** What was held back, at the end of the stream. */
   flush(): Buffer {
-    const rest = this.#held;
-    return this.#replace(rest, () => rest.length);
+    return this.#replace(this.#kept, true);
   }
 
   /** What was held back, as it is, for whoever goes on in this one's place. */
   release(): Buffer {
-    const held = this.#held;
-    this.#held = Buffer.alloc(0);
+    const held = this.#kept.subarray(this.#passed);
+    this.#kept = Buffer.alloc(0);
+    this.#passed = 0;
     return held;
   }
 
   /** Replaces all that begins before the place where something may still be unfinished, and holds back the rest. */
-  #replace(all: Buffer, openingFrom: (at: number) => number): Buffer {
+  #replace(all: Buffer, isEnd: boolean): Buffer {
     const parts: Buffer[] = [];
-    const next = this.#needles.map(({ from }) => all.indexOf(from));
-    let at = 0;
+    const next = this.#needles.map((needle) => needle.find(all, 0));
+    const openingFrom = (at: number) => (isEnd ? all.length : this.#beginningIn(all, at, ({ holdsFrom }) => holdsFrom));
     let opening = openingFrom(0);
+    let searched = 0;
+    let at = this.#passed;
     for (;;) {
-      const found = this.#firstOf(next, all, at);
+      const found = this.#firstOf(next, all, searched);
       if (found === null || found.begins >= opening) break;
-      parts.push(all.subarray(at, found.begins), found.needle.to);
-      at = found.begins + found.needle.from.length;
+      const { begins, needle } = found;
+      if (begins >= at) parts.push(all.subarray(at, begins), needle.to);
+      else parts.push(needle.to.subarray(at - begins));
+      searched = at = begins + needle.from.length;
       if (opening < at) opening = openingFrom(at);
     }
-    this.#held = opening === all.length ? Buffer.alloc(0) : Buffer.from(all.subarray(opening));
-    const last = all.subarray(at, opening);
+    const held = Math.max(opening, at);
+    const begun = isEnd
+      ? all.length
+      : Math.min(
+          held,
+          this.#beginningIn(all, searched, () => 1),
+        );
+    this.#kept = begun === all.length ? Buffer.alloc(0) : Buffer.from(all.subarray(begun));
+    this.#passed = Math.min(held, all.length) - begun;
+    const last = all.subarray(at, held);
     return parts.length === 0 ? last : Buffer.concat([...parts, last]);
   }
 
@@ -108,7 +151,7 @@ export class Scrubber {
     for (const [number, needle] of this.#needles.entries()) {
       let begins = next[number] as number;
       if (begins >= 0 && begins < at) {
-        begins = all.indexOf(needle.from, at);
+        begins = needle.find(all, at);
         next[number] = begins;
       }
       if (begins >= 0 && (first === null || begins < first.begins)) first = { begins, needle };
@@ -116,17 +159,8 @@ export class Scrubber {
     return first;
   }
 
-  /** Where the end of the bytes is the beginning of a value; their length where it is not. */
-  #openingIn(all: Buffer, from: number): number {
-    const longest = this.#needles[0]?.from.length ?? 0;
-    for (let at = Math.max(from, all.length - longest + 1); at < all.length; at++) {
-      const left = all.length - at;
-      const isOpening = this.#needles.some(
-        (needle) =>
-          needle.from[0] === all[at] && left < needle.from.length && all.compare(needle.from, 0, left, at) === 0,
-      );
-      if (isOpening) return at;
-    }
-    return all.length;
+  /** Where the end of the bytes may be the beginning of a value; their length where it is not. */
+  #beginningIn(all: Buffer, at: number, fewest: (needle: Needle) => number): number {
+    return Math.min(all.length, ...this.#needles.map((needle) => needle.beginningIn(all, at, fewest(needle))));
   }
 }

@@ -12,15 +12,35 @@ const placesBehindPrefix = 16;
 /** What stands in a header as it is: neither control characters nor letters that have several encodings. */
 const plain = /^[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?$/;
 
-/** `github_pat_`, `sk-ant-api03-`, `xoxb-`: words, each in one case, that programs know a kind of token by. */
-const prefix = /^(?:AKIA|ASIA|(?:(?:[a-z]{1,8}|[A-Z]{1,8})[0-9]{0,2}[_-])+)/;
+/** What programs know a kind of token by. Everybody knows these; of another secret, its beginning is half of it. */
+const kinds = [
+  ...["ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "gldt-", "glrt-", "glsa_"],
+  ...["sk-ant-api03-", "sk-ant-admin01-", "sk-ant-oat01-", "sk-ant-ort01-", "sk-ant-", "sk-proj-", "sk-svcacct-"],
+  ...["sk-or-v1-", "sk_live_", "sk_test_", "pk_live_", "pk_test_", "rk_live_", "rk_test_", "whsec_", "gsk_", "xai-"],
+  ...[
+    "xoxa-",
+    "xoxb-",
+    "xoxe-",
+    "xoxp-",
+    "xoxr-",
+    "xoxs-",
+    "xapp-",
+    "npm_",
+    "pypi-",
+    "dckr_pat_",
+    "shpat_",
+    "lin_api_",
+  ],
+  ...["dop_v1_", "doo_v1_", "dor_v1_", "nvapi-", "tvly-", "figd_", "hvs.", "ya29.", "AKIA", "ASIA", "AIza"],
+].sort((a, b) => b.length - a.length);
 
-const longestPrefix = 14;
+/** Of others, one short word: `hf_`, `sk-`. */
+const shortWord = /^[A-Za-z][A-Za-z0-9]{0,3}[_-]/;
 
 /**
  * Something that looks like the secret and opens nothing: of the same length, with the same kind of character in every
  * place, so that programs that look at a token's shape are content. What is neither letter nor digit stays, and so does
- * a prefix that tells kinds of tokens apart.
+ * a prefix that tells kinds of tokens apart. So the surrogate tells the box the secret's shape, and nothing else of it.
  *
  * Of a signed token (JWT) only the signature is replaced: agents read in it when it expires and whose it is. That much
  * is seen inside; without the signature nobody accepts it.
@@ -40,11 +60,39 @@ export function makeSurrogate(real: string, random: Randomness, called = "A secr
   return kept + scramble(rest, random(rest.length));
 }
 
+/** What the box knows of a secret by its surrogate: for each place, the characters that may stand there. */
+export interface Shape {
+  readonly places: readonly string[];
+  /** How much it does not know. */
+  readonly bits: number;
+}
+
+export function shapeOf(real: string): Shape {
+  const kept = real.slice(0, keptLength(real));
+  const places = [...kept, ...alphabetsOf(real.slice(kept.length))];
+  return { places, bits: bitsIn(places) };
+}
+
+/** The same of what stands in base64: a letter of it is known where all bytes are that it is made of. */
+export function shapeInBase64(places: readonly string[], encoded: string): Shape {
+  const isKnown = (at: number) => (places[at]?.length ?? 1) === 1;
+  const letters = Array.from(encoded, (letter, at) => {
+    const group = Math.floor(at / 4) * 3;
+    const bytes = [[0], [0, 1], [1, 2], [2]][at % 4] as readonly number[];
+    return bytes.every((byte) => isKnown(group + byte)) ? letter : base64;
+  });
+  return { places: letters, bits: bitsIn(places) };
+}
+
+function bitsIn(places: readonly string[]): number {
+  return places.reduce((bits, { length }) => bits + Math.log2(length), 0);
+}
+
 function keptLength(real: string): number {
   const signature = signatureOf(real);
   if (signature !== null) return real.length - signature.length;
-  const length = prefix.exec(real.slice(0, longestPrefix))?.[0].length ?? 0;
-  return placesIn(real.slice(length)) >= placesBehindPrefix ? length : 0;
+  const prefix = kinds.find((kind) => real.startsWith(kind)) ?? shortWord.exec(real)?.[0] ?? "";
+  return placesIn(real.slice(prefix.length)) >= placesBehindPrefix ? prefix.length : 0;
 }
 
 /** Of three parts in base64url, the first of which is the header of a signed token. */
@@ -61,6 +109,7 @@ function placesIn(text: string): number {
 const digits = "0123456789";
 const upper = "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 const lower = upper.toLowerCase();
+const base64 = `${upper}${lower}${digits}+/=`;
 
 /** The letters that each place is drawn from. A hexadecimal number stays one. */
 function alphabetsOf(text: string): readonly string[] {

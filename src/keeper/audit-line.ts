@@ -1,4 +1,4 @@
-import type { AuditEntry } from "../gateway/audit.ts";
+import type { AuditDrop, AuditEntry, AuditOpening, AuditProgress } from "../gateway/audit.ts";
 import { isCount, parseObject } from "../journal/event.ts";
 import type { ProcessMark } from "../machine/process-mark.ts";
 import type { SessionId } from "../registry/record.ts";
@@ -21,6 +21,13 @@ export interface AuditHeader {
 export type AuditLine = { readonly text: string } & (
   | { readonly kind: "header"; readonly header: AuditHeader }
   | { readonly kind: "entry"; readonly entry: AuditEntry }
+  /** It was about to be let out. */
+  | { readonly kind: "opening"; readonly opening: AuditOpening }
+  /** How far it has come. */
+  | { readonly kind: "progress"; readonly progress: AuditProgress }
+  | { readonly kind: "drop"; readonly drop: AuditDrop }
+  /** Not in the file: what was let out and has no end there. */
+  | { readonly kind: "unended"; readonly unended: Unended }
   /** So many entries could not be written before this. */
   | { readonly kind: "lost"; readonly count: number }
   /** So many names were looked up that are not listed, by the end of the run; one: from here on they are not. */
@@ -31,6 +38,11 @@ export type AuditLine = { readonly text: string } & (
   | { readonly kind: "ended"; readonly endedAt: string }
 );
 
+/** It goes on, or its keeper was killed and took its end along. */
+export interface Unended extends AuditOpening, Pick<AuditEntry, "sent" | "received"> {
+  readonly state: "open" | "lost";
+}
+
 type Values = Readonly<Record<string, unknown>>;
 
 /** Null for a torn or damaged line. */
@@ -39,6 +51,11 @@ export function parseAuditLine(text: string): AuditLine | null {
   if (value === null) return null;
   if (isHeader(value)) return { text, kind: "header", header: value as unknown as AuditHeader };
   if (isEntry(value)) return { text, kind: "entry", entry: value as unknown as AuditEntry };
+  if (isOpening(value)) return { text, kind: "opening", opening: value as unknown as AuditOpening };
+  if (isCount(value["passing"]) && isNumber(value["sent"]) && isNumber(value["received"])) {
+    return { text, kind: "progress", progress: value as unknown as AuditProgress };
+  }
+  if (isCount(value["dropped"])) return { text, kind: "drop", drop: value as unknown as AuditDrop };
   if (isCount(value["lost"])) return { text, kind: "lost", count: value["lost"] };
   if (isCount(value["unlisted"])) return { text, kind: "unlisted", count: value["unlisted"] };
   if (value["full"] === true) return { text, kind: "full" };
@@ -71,6 +88,21 @@ const entryFields: Readonly<Record<keyof AuditEntry, (value: unknown) => boolean
   durationMs: isNumber,
   masked: isCount,
   stripped: isCount,
+  opening: optional(isCount),
+};
+
+const openingFields: Readonly<Record<keyof AuditOpening, (value: unknown) => boolean>> = {
+  at: isText,
+  kind: entryFields.kind,
+  host: isText,
+  port: isCount,
+  scheme: entryFields.scheme,
+  method: entryFields.method,
+  path: entryFields.path,
+  rule: entryFields.rule,
+  masked: isCount,
+  stripped: isCount,
+  opening: isCount,
 };
 
 const headerFields: Readonly<Record<keyof AuditHeader, (value: unknown) => boolean>> = {
@@ -89,6 +121,10 @@ function isHeader(value: Values): boolean {
 
 function isEntry(value: Values): boolean {
   return Object.entries(entryFields).every(([name, check]) => check(value[name]));
+}
+
+function isOpening(value: Values): boolean {
+  return Object.entries(openingFields).every(([name, check]) => check(value[name]));
 }
 
 function isMark(value: unknown): boolean {

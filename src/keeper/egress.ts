@@ -64,7 +64,6 @@ export function prepareEgress(options: EgressOptions): Egress {
     const { openGateway } = await import("../gateway/gateway.ts");
     const written = openAudit(options.state, options.id ?? newSessionId(), {
       about: { agent: options.agent, cwd: plan.cwd, mode: policy.learn ? "learn" : "allowlist" },
-      redact: (text) => options.secrets.redact(text),
       onFailure: () => {
         isBlind = true;
         // What goes on behind an open door could not be written down either.
@@ -83,6 +82,8 @@ export function prepareEgress(options: EgressOptions): Egress {
       trustFiles: [...systemBundles, env["SSL_CERT_FILE"], env["NODE_EXTRA_CA_CERTS"]].flatMap((path) =>
         ownersBundle(plan, path),
       ),
+      redact: (text) => options.secrets.redact(text),
+      ahead: (line) => written.ahead(line),
       audit: (entry) => {
         written.write(entry);
         options.onAsked?.(entry);

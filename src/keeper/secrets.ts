@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { Config, SecretSource } from "../config/types.ts";
 import { ConfigError } from "../errors.ts";
 import type { MaskedSecret } from "../gateway/masking.ts";
-import { Scrubber, type Swap, textScrubber } from "../gateway/scrub.ts";
+import { plainNeedles, Scrubber, type Swap, textScrubber } from "../gateway/scrub.ts";
 import { makeSurrogate, type Randomness } from "../gateway/surrogate.ts";
 import type { SecretBinding } from "../policy/network.ts";
 import { type Outside, type Reading, readSecret } from "./secret-source.ts";
@@ -35,6 +35,8 @@ export class SecretPool {
   readonly #added: MaskedSecret[] = [];
   readonly #values = new Set<string>();
   readonly #renewed = new Map<string, MaskedSecret>();
+  /** Made anew when there are more values. */
+  #redaction: { readonly known: number; readonly redact: (text: string) => string } | undefined;
   #configured: readonly MaskedSecret[] | undefined;
   /** All of them, until one is added. Who looks at it again knows by it whether anything has changed. */
   #masked: readonly MaskedSecret[] | undefined;
@@ -104,22 +106,25 @@ export class SecretPool {
     if (value.length >= shortestRegistered) this.#values.add(value);
   }
 
-  /** For everything that is shown or kept: logs, events, messages. */
+  /** For everything that is shown or kept: logs, events, messages, audits. */
   redact(text: string): string {
-    return redact(text, [...this.#values]);
+    if (this.#redaction?.known !== this.#values.size) {
+      this.#redaction = { known: this.#values.size, redact: redaction([...this.#values]) };
+    }
+    return this.#redaction.redact(text);
   }
 
   /** The same for a stream of bytes, as of what a program prints, with what is registered by the time it comes. */
   redactor(): Redactor {
     let known = this.#values.size;
-    let scrubber = new Scrubber(redactions([...this.#values]));
+    let scrubber = new Scrubber(plainNeedles(redactions([...this.#values])));
     return {
       push: (bytes) => {
         if (this.#values.size === known) return scrubber.push(bytes);
         known = this.#values.size;
         // What it has held back may be the beginning of a value that is known to the next one as well.
         const held = scrubber.release();
-        scrubber = new Scrubber(redactions([...this.#values]));
+        scrubber = new Scrubber(plainNeedles(redactions([...this.#values])));
         return scrubber.push(Buffer.concat([held, bytes]));
       },
       flush: () => scrubber.flush(),
@@ -165,9 +170,17 @@ export function openSecrets(
   return new SecretPool(secrets, outside, random);
 }
 
-/** The longest first, since one value may be part of another. */
 export function redact(text: string, values: readonly string[]): string {
-  return textScrubber(redactions(values))(text);
+  return redaction(values)(text);
+}
+
+/** The longest first, since one value may be part of another; in any case, which names of hosts lose on their way. */
+function redaction(values: readonly string[]): (text: string) => string {
+  const reals = redactions(values).map(({ real }) => real);
+  if (reals.length === 0) return (text) => text;
+  const longestFirst = reals.toSorted((one, other) => other.length - one.length);
+  const pattern = new RegExp(longestFirst.map((real) => real.replace(/\W/g, "\\$&")).join("|"), "gi");
+  return (text) => text.replace(pattern, "[REDACTED]");
 }
 
 function redactions(values: readonly string[]): readonly Swap[] {

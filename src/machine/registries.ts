@@ -8,7 +8,7 @@ export interface RegistryPlace {
   readonly port: number;
   /** Below which everything lies that it asks for; null where that cannot be said, or nobody could see it. */
   readonly path: string | null;
-  /** A registry says so of itself. */
+  /** A registry says so of itself, or the client that is installed; no setting names it. */
   readonly hearsay?: true;
 }
 

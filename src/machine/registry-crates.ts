@@ -13,16 +13,23 @@ export function cratesUrls(context: RegistryContext): RegistryUrls {
   const text =
     readSettings(context, join(cargoHome, "config.toml")) || readSettings(context, join(cargoHome, "config"));
   const settings = readToml(text);
-  const main = replacement(settings) ?? ownIndex(context);
+  const main = replacement(settings);
+  const own = main === undefined ? ownIndex(context) : undefined;
   const named = [
     ...Object.values(tableOf(settings["registries"])).map((registry) => tableOf(registry)["index"]),
     ...Object.entries(env).flatMap(([name, value]) => (/^CARGO_REGISTRIES_\w+_INDEX$/.test(name) ? [value] : [])),
   ];
-  const indexes = [...(main === undefined ? [] : [main]), ...named]
+  const written = addressesOf([main, ...named]);
+  const usual = addressesOf([own]);
+  const indexes = [...written, ...usual];
+  const seen = indexes.map((index) => downloads(index, cargoHome, context));
+  return { urls: written, hearsay: [...usual, ...seen.flat()], lacks: lackOf(indexes, seen) };
+}
+
+function addressesOf(indexes: readonly unknown[]): readonly string[] {
+  return indexes
     .filter((index): index is string => typeof index === "string")
     .map((index) => index.replace(/^(?:sparse|registry)\+/, ""));
-  const seen = indexes.map((index) => downloads(index, cargoHome, context));
-  return { urls: indexes, hearsay: seen.flat(), lacks: lackOf(indexes, seen) };
 }
 
 function lackOf(indexes: readonly string[], seen: readonly (readonly string[])[]): string | null {

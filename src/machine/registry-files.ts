@@ -12,10 +12,10 @@ export interface RegistryContext {
   readonly root?: string;
 }
 
-/** What a client's settings, or else the client itself, name. */
+/** What a client's settings name. */
 export interface RegistryUrls {
   readonly urls: readonly string[];
-  /** What a registry says of itself, and the owner has never written: it leads to nobody in the house. */
+  /** What a registry says of itself, or the client has built in, and no setting of the owner's names: no host of the house. */
   readonly hearsay?: readonly string[];
   /** What the owner should know of hosts that are missing; null where none is. */
   readonly lacks: string | null;

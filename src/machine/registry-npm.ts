@@ -27,9 +27,11 @@ export function npmUrls(context: RegistryContext): RegistryUrls {
   const scoped = said.filter(([key]) => key !== "registry").map(([, value]) => value);
   // The first that says it holds: the environment, then the user, then the machine.
   const chosen = said.find(([key]) => key === "registry")?.[1];
-  const registry = chosen ?? ownRegistry(context);
-  const variables = chosen === undefined ? {} : { npm_config_registry: withoutUser(chosen) };
-  if (registry !== undefined) return { urls: [registry, ...scoped], lacks: null, variables };
+  if (chosen !== undefined) {
+    return { urls: [chosen, ...scoped], lacks: null, variables: { npm_config_registry: withoutUser(chosen) } };
+  }
+  const own = ownRegistry(context);
+  if (own !== undefined) return { urls: scoped, hearsay: [own], lacks: null };
   return {
     urls: scoped,
     lacks: "npm is not installed here and nothing names its registry, so the preset has no hosts",

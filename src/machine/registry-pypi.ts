@@ -22,19 +22,22 @@ export function pypiUrls(context: RegistryContext): RegistryUrls {
   const extra = [env["PIP_EXTRA_INDEX_URL"], env["UV_EXTRA_INDEX_URL"], env["UV_INDEX"], ...said("extra-index-url")];
   const named = index.filter((text) => text !== undefined && text !== "");
   const own = ownIndex(context);
-  const main = named.length > 0 ? named : own === undefined ? [] : [own.index];
   // uv may put a name before an address.
-  const urls = [...main, ...extra].flatMap(words).map((word) => word.replace(/^[\w-]+=/, ""));
-  const storage = own !== undefined && urls.some((url) => isOn(url, own.index)) ? [`https://${own.storage}/`] : [];
+  const urls = [...named, ...extra].flatMap(words).map((word) => word.replace(/^[\w-]+=/, ""));
+  const usual = named.length > 0 || own === undefined ? [] : [own.index];
+  const isOwn = own !== undefined && [...urls, ...usual].some((url) => isOn(url, own.index));
+  const storage = isOwn ? [`https://${own.storage}/`] : [];
   const lacks =
-    main.length > 0 ? null : "pip is not installed here and nothing names its index, so the preset has no hosts";
+    named.length + usual.length > 0
+      ? null
+      : "pip is not installed here and nothing names its index, so the preset has no hosts";
   const [first] = named.flatMap(words);
   const more = extra.flatMap(words).map(withoutUser).join(" ");
   const variables = {
     ...(first === undefined ? {} : { PIP_INDEX_URL: withoutUser(first) }),
     ...(more === "" ? {} : { PIP_EXTRA_INDEX_URL: more }),
   };
-  return { urls: [...urls, ...storage], lacks, variables };
+  return { urls, hearsay: [...usual, ...storage], lacks, variables };
 }
 
 function pipFiles(context: RegistryContext): readonly string[] {

@@ -43,6 +43,11 @@ export function segmentsOf(path: string): readonly string[] {
   return (decoded(path) ?? path).slice(1).split("/");
 }
 
+/** Whether a star is part of it. As a pattern it would stand for others as well, so no rule can name it alone. */
+export function hasStar(path: string): boolean {
+  return (decoded(path) ?? path).includes("*");
+}
+
 /** False for what is odd: a secret is never sent where it is not clear what is asked for. */
 export function matchesPath(pattern: string, path: string): boolean {
   return !isOddPath(path) && pathMatcher(pattern)(segmentsOf(path));

@@ -1,4 +1,5 @@
 import { isAddress } from "./hosts.ts";
+import { hasStar } from "./network-paths.ts";
 import type { DenialCode, Destination, HttpRequest, NetworkRule, Verdict } from "./network-policy.ts";
 
 /** A refusal in words that a model can act on, or repeat to its owner. */
@@ -31,8 +32,8 @@ const reasons: Readonly<Record<Codes, Words>> = {
 const remedies: Readonly<Record<Codes, Words>> = {
   host: allowHost,
   port: allowHost,
-  path: (asked) => `The owner can allow it in the configuration: ${ruleText(asked)}.`,
-  method: (asked) => `The owner can allow it in the configuration: ${ruleText(asked)}.`,
+  path: allowPath,
+  method: allowPath,
   denied: () => "Only the owner can change that rule. Do without, or ask the owner.",
   spelling: () =>
     "Spell it plainly: the host in its usual form, without a dot at its end; the path without dot segments, double slashes and needless escapes; the method in capitals.",
@@ -46,11 +47,16 @@ function allowHost({ host, port }: Destination): string {
   return `The owner can allow it with \`podbot … --allow ${name}\`, or in the configuration: [network] domains = [${JSON.stringify(name)}].`;
 }
 
+function allowPath(asked: Destination | HttpRequest): string {
+  if (hasStar(pathOf(asked))) return "No rule can name a path with a star in it alone. Do without, or ask the owner.";
+  return `The owner can allow it in the configuration: ${ruleText(asked)}.`;
+}
+
 function ruleText(asked: Destination | HttpRequest): string {
   const { host, port } = asked;
   const fields = [
     `host = ${JSON.stringify(cut(host))}`,
-    ...(port === 80 || port === 443 ? [] : [`port = ${port}`]),
+    `port = ${port}`,
     `path = ${JSON.stringify(cut(pathOf(asked)))}`,
     `methods = [${JSON.stringify(cut(methodOf(asked)))}]`,
   ];

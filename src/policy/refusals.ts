@@ -8,6 +8,8 @@ interface Refused {
   readonly shown: string;
   /** Null where no flag would help. */
   flag: string | null;
+  /** Whether other paths or methods are allowed there: a flag would open all of them. */
+  isPart: boolean;
   reason: string | undefined;
   count: number;
 }
@@ -27,13 +29,15 @@ export function summarizeRefusals(entries: Iterable<Asked>): readonly string[] {
 function count(places: Map<string, Refused>, { host, port, reason }: Asked): void {
   const name = canonicalHost(host);
   const shown = name === null ? quoted(short(`${host}:${port}`)) : domainOf({ host: name, port });
-  const known = places.get(shown) ?? { shown, flag: null, reason, count: 0 };
+  const known = places.get(shown) ?? { shown, flag: null, isPart: false, reason, count: 0 };
   known.count += 1;
+  known.isPart ||= reason === "path" || reason === "method";
   if (name !== null && !isAddress(name) && mendable.includes(reason)) known.flag = `--allow ${shown}`;
   places.set(shown, known);
 }
 
-function lineOf({ shown, flag, reason, count: often }: Refused): string {
+function lineOf({ shown, flag, isPart, reason, count: often }: Refused): string {
+  if (isPart) return `Refused ${times(often)}: ${shown}; \`podbot policy suggest\` shows the rule that would allow it.`;
   const way = flag === null ? (whys[reason ?? ""] ?? "no flag is offered for that") : `${flag} would allow it`;
   return `Refused ${times(often)}: ${shown}; ${way}.`;
 }

@@ -6,7 +6,8 @@ const mostPaths = 5;
 
 /**
  * A path as a rule should name it. What looks like an id becomes `*`, since the next run asks for another one; what
- * looks like a token does, since it must not be written down. The path is none of those that are spelled oddly.
+ * looks like a token does, since it must not be written down. The path is none of those that are spelled oddly, and has no
+ * star of its own.
  */
 export function patternOf(path: string): string {
   return path.split("/").map(segmentPattern).join("/");
@@ -14,7 +15,7 @@ export function patternOf(path: string): string {
 
 function segmentPattern(segment: string): string {
   const text = decodeURIComponent(segment);
-  return text.includes("*") || isId(text) || isToken(text) ? "*" : segment;
+  return isId(text) || isToken(text) ? "*" : segment;
 }
 
 const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;

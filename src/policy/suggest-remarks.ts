@@ -5,7 +5,7 @@ export interface Left {
   readonly host: string;
   readonly port: number;
   readonly why:
-    | { readonly kind: "host" | "address" | "spelling" }
+    | { readonly kind: "host" | "address" | "spelling" | "star" | "opaque" }
     | { readonly kind: "refused" | "failed"; readonly reason: string };
   count: number;
 }
@@ -25,7 +25,7 @@ export function remarksOf(left: readonly Left[], domains: readonly { readonly do
   ];
 }
 
-function whyWords({ why, count }: Left): string {
+function whyWords({ why, count, host, port }: Left): string {
   switch (why.kind) {
     case "host":
       return `(${times(count)}) is no name that a rule can hold.`;
@@ -33,6 +33,10 @@ function whyWords({ why, count }: Left): string {
       return `(${times(count)}) was asked for by its address. A rule would allow it even where that is a private one.`;
     case "spelling":
       return `(${times(count)}) was asked for paths or methods that are spelled oddly, which no rule allows.`;
+    case "star":
+      return `(${times(count)}) was asked for paths with a * in them. No rule can name these alone.`;
+    case "opaque":
+      return `carried ${times(count)} something of which no path is known, beside requests. Only a rule without paths would allow that, and with it all requests: [[network.rules]] host = ${quoted(host)}, port = ${port}.`;
     case "refused":
       return `was refused ${times(count)}: ${refusals[why.reason] ?? quoted(short(why.reason))}.`;
     case "failed":
@@ -49,7 +53,7 @@ const refusals: Readonly<Record<string, string>> = {
 
 /** A wider rule is the owner's to think of: it is said, and not done. */
 function globRemarks(domains: readonly string[]): readonly string[] {
-  const names = domains.filter((domain) => !domain.includes(":"));
+  const names = domains.map((domain) => domain.replace(/:(?:80|443)$/, "")).filter((domain) => !domain.includes(":"));
   const families = groupBy(names, (name) => name.slice(name.indexOf(".") + 1));
   return [...families]
     .filter(([parent, members]) => members.length >= 3 && parent.split(".").length >= 3 && !/\.\d+$/.test(parent))

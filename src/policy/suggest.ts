@@ -1,6 +1,6 @@
 import { groupBy } from "./group.ts";
 import { canonicalHost, isAddress } from "./hosts.ts";
-import { isOddPath } from "./network-paths.ts";
+import { hasStar, isOddPath } from "./network-paths.ts";
 import { generalize, patternOf } from "./suggest-paths.ts";
 import { type Left, remarksOf } from "./suggest-remarks.ts";
 
@@ -60,17 +60,20 @@ export function suggestRules(entries: Iterable<Asked>, { hostsOnly = false }: Su
     else countLeft(left, entry, why);
   }
   const all = [...places.values()].sort(byHostAndPort);
-  const whole = new Set(all.filter(({ isWhole }) => isWhole).map(domainOf));
+  // One connection of which nothing is known must not open what is known by its paths.
   const [wide, narrow] = [
-    all.filter((place) => whole.has(domainOf(place))),
-    all.filter((place) => !whole.has(domainOf(place))),
+    all.filter(({ requests }) => requests.size === 0),
+    all.filter(({ requests }) => requests.size > 0),
   ];
-  const domains = [...groupBy(wide, domainOf)].map(([domain, same]) => ({ domain, ...sum(same) }));
+  const domains = [...groupBy(wide, ({ host }) => host).values()].flatMap(domainsOf);
   // What failed once and went well another time is no loss.
   const lost = [...left.values()].filter(
     ({ why, host, port }) => why.kind !== "failed" || !places.has(`${host} ${port}`),
   );
-  return { domains, rules: joinPorts(narrow.flatMap(rulesOf)), remarks: remarksOf(lost, domains) };
+  const unseen = narrow
+    .filter(({ opaque }) => opaque > 0)
+    .map(({ host, port, opaque }): Left => ({ host, port, why: { kind: "opaque" }, count: opaque }));
+  return { domains, rules: joinPorts(narrow.flatMap(rulesOf)), remarks: remarksOf([...lost, ...unseen], domains) };
 }
 
 /** Null for what a rule should allow. */
@@ -86,14 +89,15 @@ function whyLeft({ kind, verdict, host, method, path, status, reason }: Asked): 
   if (verdict === "failed" && (status === undefined || status === 502)) return { kind: "failed", reason: reason ?? "" };
   if (kind !== "http" || method === "CONNECT") return null;
   const isOdd = (path !== undefined && isOddPath(path)) || (method !== undefined && !/^[A-Z][A-Z-]*$/.test(method));
-  return isOdd ? { kind: "spelling" } : null;
+  if (isOdd) return { kind: "spelling" };
+  return path !== undefined && hasStar(path) ? { kind: "star" } : null;
 }
 
 interface Place extends Tally {
   readonly host: string;
   readonly port: number;
-  /** Whether something was asked for of which path or method are not known. */
-  isWhole: boolean;
+  /** How often something was asked for of which path or method are not known. */
+  opaque: number;
   asked: number;
   refused: number;
   /** By pattern of the path. */
@@ -105,7 +109,7 @@ function placeOf(places: Map<string, Place>, entry: Asked): Place {
   const key = `${host} ${entry.port}`;
   const known = places.get(key);
   if (known !== undefined) return known;
-  const place: Place = { host, port: entry.port, isWhole: false, asked: 0, refused: 0, requests: new Map() };
+  const place: Place = { host, port: entry.port, opaque: 0, asked: 0, refused: 0, requests: new Map() };
   places.set(key, place);
   return place;
 }
@@ -115,7 +119,7 @@ function count(place: Place, { kind, verdict, method, path }: Asked, hostsOnly: 
   place.asked += 1;
   place.refused += refused;
   if (hostsOnly || kind !== "http" || method === undefined || path === undefined || method === "CONNECT") {
-    place.isWhole = true;
+    place.opaque += 1;
     return;
   }
   const pattern = patternOf(path);
@@ -134,10 +138,25 @@ function countLeft(left: Map<string, Left>, { host, port }: Asked, why: Left["wh
   left.set(key, known);
 }
 
+/** The ports of the web go without saying where both were asked for, since a host without a port has both. */
+function domainsOf(places: readonly Place[]): readonly SuggestedDomain[] {
+  const web = places.filter(({ port }) => port === 80 || port === 443);
+  const both = web.length === 2 ? web : [];
+  const others = places.filter((place) => !both.includes(place));
+  return [
+    ...(both[0] === undefined ? [] : [{ domain: both[0].host, ...sum(both) }]),
+    ...others.map(({ host, port, asked, refused }) => ({ domain: withPort({ host, port }), asked, refused })),
+  ];
+}
+
+function withPort({ host, port }: Pick<Place, "host" | "port">): string {
+  return `${host.includes(":") ? `[${host}]` : host}:${port}`;
+}
+
 /** As `network.domains` and `--allow` name it: the ports of the web go without saying. */
 export function domainOf({ host, port }: { readonly host: string; readonly port: number }): string {
   if (port === 80 || port === 443) return host;
-  return `${host.includes(":") ? `[${host}]` : host}:${port}`;
+  return withPort({ host, port });
 }
 
 /** One rule for all paths that were asked for with the same methods. */

@@ -1,11 +1,15 @@
-import { appendFileSync, existsSync } from "node:fs";
+import { appendFileSync, existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import type { AuditEntry } from "../../src/gateway/audit.ts";
 import { type Audit, openAudit } from "../../src/keeper/audit.ts";
 import { readAuditEntries } from "../../src/keeper/audit-read.ts";
+import type { SessionRecord } from "../../src/registry/record.ts";
+import { readRecord } from "../../src/registry/store.ts";
+import { eventually } from "../eventually.ts";
+import { allow, Town } from "../gateway/stage.ts";
 import { newWorld, type World } from "../world.ts";
-import { sessionWorld, startIdle } from "./terminal/remains.ts";
+import { sessionWorld, startDetached, startIdle } from "./terminal/remains.ts";
 
 const id = "abcdefghij";
 
@@ -88,6 +92,33 @@ describe("podbot audit", () => {
     expect(stdout.split("\n")[0]).toMatch(
       new RegExp(`^${id}  custom in ${world.project}, network allowlist, first asked `),
     );
+  });
+
+  test("shows what has no end yet, and what will have none since its keeper was killed", async () => {
+    const world = newWorld();
+    const audit = open(world);
+    const { verdict, status, sent, received, durationMs, ...about } = entry();
+    audit.ahead({ opening: 1, ...about });
+    audit.ahead({ opening: 2, ...about, path: "/done" });
+    audit.ahead({ passing: 1, at: about.at, sent: 500_000, received: 7 });
+    audit.write(entry({ opening: 2, path: "/done" }));
+    await new Promise((resolve) => setImmediate(resolve));
+    expect((await rows(world)).slice(2)).toEqual([
+      "12:00:00  allowed  GET     api.example.com/done      200        120 B   45.7 kB  12 ms  --allow",
+      "12:00:00  open     GET     api.example.com/v1/items  -       500.0 kB       7 B      -  --allow",
+    ]);
+    const file = join(stateOf(world), "audit", `${id}.jsonl`);
+    const text = readFileSync(file, "utf8");
+    writeFileSync(file, text.replace(/"started":"\d+"/, '"started":"1"'));
+    expect((await rows(world)).at(-1)).toMatch(
+      /^12:00:00 {2}LOST .* api\.example\.com\/v1\/items .* 500\.0 kB +7 B +- {2}its keeper was killed, --allow$/,
+    );
+    const { stdout } = await world.podbot(["audit", "--json", id]);
+    expect(JSON.parse(stdout.trimEnd().split("\n").at(-1) as string)).toMatchObject({
+      state: "lost",
+      opening: 1,
+      sent: 500_000,
+    });
   });
 
   test("gives the lines as they were written as JSON", async () => {
@@ -202,5 +233,48 @@ describe("podbot audit of a session", () => {
     expect([...readAuditEntries(stateOf(world), id)]).toEqual([entry()]);
     expect(world.outside(look).stdout).toContain("api.example.com");
     expect(existsSync(join(stateOf(world), "audit", `${id}.jsonl`))).toBe(false);
+  });
+});
+
+describe("podbot audit of a session whose keeper was killed", () => {
+  const holding = `
+import socket, ssl, time
+def tls(name):
+    context = ssl.create_default_context(); context.check_hostname = False; context.verify_mode = ssl.CERT_NONE
+    return context.wrap_socket(socket.create_connection((name, 443)), server_hostname=name)
+raw = socket.create_connection(("db.example.com", 5432)); raw.sendall(b"\\0binary")
+passed = tls("passed.example.com"); passed.sendall(b"POST /a HTTP/1.1\\r\\nHost: passed.example.com\\r\\nContent-Length: 9\\r\\n\\r\\nx")
+seen = tls("seen.example.com"); seen.sendall(b"POST /a/b HTTP/1.1\\r\\nHost: seen.example.com\\r\\nContent-Length: 9\\r\\n\\r\\nx")
+time.sleep(600)
+`;
+
+  test("shows what was open then: a tunnel, TLS that was passed on, a request", async () => {
+    const world = sessionWorld();
+    await using town = new Town();
+    let arrived = 0;
+    const count = () => {
+      arrived += 1;
+    };
+    await town.tcp("db.example.com", (socket) => socket.once("data", count));
+    await town.https("passed.example.com", count);
+    await town.https("seen.example.com", count);
+    const rules = [{ host: "seen.example.com", path: "/a/**" }];
+    allow(world, town, { network: { domains: ["db.example.com:5432", "passed.example.com"], rules } });
+    world.file(join(world.project, "holding.py"), holding);
+    const session = startDetached(world, ["python3", "holding.py"]);
+    await eventually(() => expect(arrived).toBe(3));
+    const shown = async () =>
+      (await rows(world, session)).flatMap(
+        (row) => /^[\d:]+ +(open|LOST) +(\S+) +(\S+)/.exec(row)?.slice(1).join(" ") ?? [],
+      );
+    const lines = (verdict: string) => [
+      `${verdict} tcp db.example.com:5432`,
+      `${verdict} tls passed.example.com`,
+      `${verdict} POST seen.example.com/a/b`,
+    ];
+    expect(await shown()).toEqual(lines("open"));
+    const record = readRecord(stateOf(world), session);
+    process.kill((record as SessionRecord).keeper.pid, "SIGKILL");
+    await eventually(async () => expect(await shown()).toEqual(lines("LOST")));
   });
 });

@@ -56,7 +56,7 @@ describe("podbot policy suggest", () => {
 
 [network]
 domains = [
-  "cdn.example.com", # asked for once
+  "cdn.example.com:443", # asked for once
   "db.example.com:5432", # asked for once, and refused
 ]
 
@@ -78,14 +78,14 @@ paths = ["/v1/items/*"]
 `);
     world.file("config.toml", stdout);
     const shown = await world.podbot(["config", "show", "--json", "--config", join(world.directory, "config.toml")]);
-    expect(JSON.parse(shown.stdout).config.network.domains).toEqual(["cdn.example.com", "db.example.com:5432"]);
+    expect(JSON.parse(shown.stdout).config.network.domains).toEqual(["cdn.example.com:443", "db.example.com:5432"]);
     expect(JSON.parse(shown.stdout).config.network.rules.length).toBe(2);
   });
 
   test("prints hosts alone, and JSON", async () => {
     const world = learned(entry(), entry());
     const { stdout } = await world.podbot(["policy", "suggest", "--hosts-only", "--json"]);
-    const domains = [{ domain: "api.example.com", asked: 2, refused: 0 }];
+    const domains = [{ domain: "api.example.com:443", asked: 2, refused: 0 }];
     expect(JSON.parse(stdout)).toEqual({ session: id, domains, rules: [], remarks: [] });
   });
 

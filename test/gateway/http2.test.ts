@@ -284,3 +284,35 @@ test("whoever speaks HTTP/1.1 inside is spoken to in HTTP/1.1 outside", async ()
   );
   expect(parse(answer).body).toBe("1.1 /ok/1");
 });
+
+describe("requests that HTTP/2 itself holds for malformed", () => {
+  const malformed = { ":path": "no-slash" };
+
+  test("pass nothing, and leave a line each, before a proper one and after it", async () => {
+    let asked = 0;
+    const port = await outside.http2(host, (stream) => {
+      asked += 1;
+      stream.respond({ ":status": 200 });
+      stream.end();
+    });
+    await using inside = await leading(port);
+    const client = await session(inside);
+    await expect(ask(client, malformed)).rejects.toThrow();
+    await expect(ask(client, malformed)).rejects.toThrow();
+    expect(await ask(client, { ":path": "/ok/1" })).toMatchObject({ status: 200 });
+    await expect(ask(client, malformed)).rejects.toThrow();
+    client.close();
+    const refused = { kind: "http", verdict: "refused", reason: "spelling", host };
+    await expect.poll(() => inside.audit).toMatchObject([refused, refused, { verdict: "allowed" }, refused]);
+    expect(asked).toBe(1);
+  });
+
+  test("end the connection where there are many, and where there was nothing else they are all that is told of", async () => {
+    await using inside = await leading(1);
+    const client = await session(inside);
+    await Promise.all(Array.from({ length: 120 }, () => ask(client, malformed).catch(() => {})));
+    client.close();
+    await expect.poll(() => inside.audit.length).toBe(100);
+    expect(new Set(inside.audit.map(({ reason }) => reason))).toEqual(new Set(["spelling"]));
+  });
+});

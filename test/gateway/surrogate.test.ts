@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { ConfigError } from "../../src/errors.ts";
-import { makeSurrogate } from "../../src/gateway/surrogate.ts";
+import { makeSurrogate, shapeInBase64, shapeOf } from "../../src/gateway/surrogate.ts";
 import { failure } from "../failure.ts";
 
 /** Bytes that all have one value, so that a test knows what is drawn. */
@@ -29,6 +29,8 @@ describe("a surrogate", () => {
     ["", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"],
     // What only looks like a prefix, and would be half of a passphrase.
     ["", "correct-horse-battery-staple"],
+    ["", "summer-winter-autumnspringtime2024"],
+    ["hf_", "hf_abcdefghijABCDEFGHIJ0123456789"],
   ])("keeps what a kind of token is known by: %j of %s", (prefix, real) => {
     const surrogate = makeSurrogate(real, randomBytes);
     expect(kinds(surrogate)).toBe(kinds(real));
@@ -40,6 +42,7 @@ describe("a surrogate", () => {
     for (let at = prefix.length; at < real.length; at++) {
       if (/[A-Za-z0-9]/.test(real[at] as string)) expect(changed[at]).not.toBe(other[at]);
     }
+    expect(shapeOf(real).places.findIndex(({ length }) => length > 1)).toBe(prefix.length);
   });
 
   test("has the same kind of character in every place, and is never the secret itself", () => {
@@ -76,6 +79,13 @@ describe("a surrogate", () => {
     expect(surrogate.slice(0, signed)).toBe(real.slice(0, signed));
     expect(surrogate).not.toBe(real);
     expect(kinds(surrogate)).toBe(kinds(real));
+  });
+
+  test("in Base64 tells what is made of known letters alone", () => {
+    const encoded = Buffer.from("git:aB3").toString("base64");
+    const { places, bits } = shapeInBase64([..."git:", "ab", "AB", "12"], encoded);
+    expect(places.map(({ length }) => length)).toEqual([1, 1, 1, 1, 1, 65, 65, 65, 65, 65, 1, 1]);
+    expect(bits).toBe(3);
   });
 
   test("of what has three parts and is no signed token shows none of them", () => {

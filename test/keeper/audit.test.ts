@@ -19,7 +19,7 @@ import { join } from "node:path";
 import { build } from "esbuild";
 import { afterAll, describe, expect, test } from "vitest";
 import { FilesystemError, SessionError } from "../../src/errors.ts";
-import type { AuditEntry } from "../../src/gateway/audit.ts";
+import type { AuditEntry, AuditOpening } from "../../src/gateway/audit.ts";
 import { type AuditOptions, openAudit } from "../../src/keeper/audit.ts";
 import { findAudit } from "../../src/keeper/audit-files.ts";
 import { type AuditLine, parseAuditLine } from "../../src/keeper/audit-line.ts";
@@ -62,6 +62,11 @@ function entry(more: Partial<AuditEntry> = {}): AuditEntry {
   };
 }
 
+function opening(number: number): AuditOpening {
+  const { verdict, status, sent, received, durationMs, ...rest } = entry();
+  return { opening: number, ...rest };
+}
+
 /** An audit that must not fail. */
 function open(state: string, options: Partial<AuditOptions> = {}, of = id) {
   const onFailure = (error: Error) => {
@@ -86,6 +91,7 @@ async function program(state: string, body: string): Promise<string> {
     const onFailure = () => { failures += 1; };
     const audit = openAudit(${JSON.stringify(state)}, "${id}", { about: ${JSON.stringify(about)}, onFailure });
     const entry = ${JSON.stringify(entry())};
+    const opened = ${JSON.stringify(opening(0))};
     ${body}`;
   const stdin = { contents, resolveDir: root };
   await build({ stdin, bundle: true, platform: "node", format: "esm", outfile, logLevel: "error" });
@@ -118,16 +124,79 @@ describe("an audit", () => {
     expect([...readAuditEntries(state, id)].length).toBe(2);
   });
 
-  test("holds no secrets that it is told of", () => {
+  test("has a beginning in the file before anything else happens, and its end by the end of the turn", async () => {
     const state = newState();
-    using audit = open(state, { redact: (text) => text.replaceAll("1234", "[REDACTED]") });
-    audit.write(entry({ host: "x1234.example.com", path: "/1234", reason: "no 1234", received: 1234 }));
-    const { path, reason, ...bare } = entry({ kind: "tcp", received: 1234 });
-    audit.write(bare);
-    expect([...readAuditEntries(state, id)]).toEqual([
-      entry({ host: "x[REDACTED].example.com", path: "/[REDACTED]", reason: "no [REDACTED]", received: 1234 }),
-      bare,
+    using audit = open(state);
+    expect(audit.ahead(opening(1))).toBe(true);
+    expect(linesIn(state).slice(1)).toEqual([opening(1)]);
+    audit.write(entry({ opening: 1 }));
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(linesIn(state).slice(1)).toEqual([opening(1), entry({ opening: 1 })]);
+    // An end that waits is written with what follows it.
+    audit.ahead(opening(2));
+    audit.write(entry({ opening: 2 }));
+    audit.ahead(opening(3));
+    expect(linesIn(state).slice(3)).toEqual([opening(2), entry({ opening: 2 }), opening(3)]);
+    audit.ahead({ dropped: 3, at: "x" });
+    audit.ahead({ passing: 2, at: "x", sent: 1, received: 2 });
+    expect(linesIn(state).slice(6)).toEqual([
+      { dropped: 3, at: "x" },
+      { passing: 2, at: "x", sent: 1, received: 2 },
     ]);
+  });
+
+  test("that is nearly full opens nothing for whose end there is no room, and takes all ends", () => {
+    const state = newState();
+    let failures = 0;
+    const audit = open(state, { limit: 8_000, onFailure: () => failures++ });
+    let opened = 0;
+    while (audit.ahead(opening(opened + 1))) opened += 1;
+    expect(opened).toBeGreaterThan(3);
+    expect(failures).toBe(1);
+    expect(audit.ahead({ passing: 1, at: "x", sent: 1, received: 2 })).toBe(true);
+    for (let at = 1; at <= opened; at++) audit.write(entry({ opening: at, reason: "x".repeat(300) }));
+    audit[Symbol.dispose]();
+    expect(failures).toBe(1);
+    expect([...readAuditEntries(state, id)].map((each) => each.opening)).toEqual(
+      Array.from({ length: opened }, (_, at) => at + 1),
+    );
+    expect(lstatSync(fileOf(state)).size).toBeLessThan(8_300);
+  });
+
+  test("of which the ends are missing tells what is open, and what was lost with its keeper", async () => {
+    const state = newState();
+    const words = await program(
+      state,
+      `for (const opening of [1, 2, 3]) audit.ahead({ ...opened, opening });
+       audit.ahead({ passing: 2, at: "x", sent: 7, received: 8 });
+       audit.write({ ...entry, opening: 1 });
+       audit.ahead({ dropped: 3, at: "x" });
+       await new Promise((resolve) => setImmediate(resolve));
+       process.kill(process.pid, "SIGKILL");`,
+    );
+    const child = spawn(process.execPath, [words], { stdio: ["ignore", "inherit", "inherit"] });
+    await once(child, "close");
+    using audit = open(state);
+    audit.ahead(opening(1));
+    const unended = async (follow: boolean) =>
+      (await collect(state, { follow })).flatMap((line) => (line.kind === "unended" ? [line.unended] : []));
+    const expected = [
+      { state: "lost", ...opening(2), sent: 7, received: 8 },
+      { state: "open", ...opening(1), sent: 0, received: 0 },
+    ];
+    expect(await unended(false)).toEqual(expected);
+    expect([...readAuditEntries(state, id)].map(({ opening: number, verdict }) => [number, verdict])).toEqual([
+      [1, "allowed"],
+      [2, "allowed"],
+      [1, "allowed"],
+    ]);
+    const following = unended(true);
+    setTimeout(() => {
+      audit.write(entry({ opening: 1 }));
+      audit[Symbol.dispose]();
+    }, 150);
+    // Told once, though it is read again and again.
+    expect(await following).toEqual(expected);
   });
 
   test("keeps ten thousand entries, in order", () => {

@@ -227,18 +227,15 @@ describe("what cannot be written down", () => {
     const rules = [readRule({ host: "api.example.org", port: 80 }, "test")];
     const policy = { ...nothing, rules, reach: town.reach };
     await using doors = await open(place, policy);
-    await doors.ask();
-    // By then it has happened.
-    expect(town.heard.length).toBe(1);
     for (let at = 0; at < 3; at++) {
+      expect(await doors.ask()).not.toContain("200 ");
       expect(await doors.lookUp()).toHaveLength(1);
-      expect(await doors.ask()).toBe("");
     }
-    expect(town.heard.length).toBe(1);
+    expect(town.heard.length).toBe(0);
     // In another run there is room.
     await using others = await open(new Place(), policy);
     expect(await others.ask()).toContain("200 ");
     expect(await others.ask()).toContain("200 ");
-    expect(town.heard.length).toBe(3);
+    expect(town.heard.length).toBe(2);
   });
 });

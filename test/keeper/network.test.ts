@@ -138,6 +138,23 @@ describe("the network of a plan", () => {
     rmSync(join(home, ".cargo"), { recursive: true });
   });
 
+  test("does not let what a program has built in lead into the house, which no setting names", async () => {
+    const layers: Parameters<typeof loaded>[0] = { flag: { network: { mode: "allowlist", presets: ["@npm"] } } };
+    const definitions = join(home, "tools/node_modules/@npmcli/config/lib/definitions");
+    mkdirSync(definitions, { recursive: true });
+    writeFileSync(
+      join(definitions, "definitions.js"),
+      "new Definition('registry', {\n  default: 'https://own.example/'",
+    );
+    writeFileSync(join(home, "tools/npm"), "", { mode: 0o755 });
+    rmSync(join(home, ".npmrc"), { force: true });
+    const rules = async () => (await compose(layers, { env: { PATH: join(home, "tools") } })).network.policy?.rules;
+    expect(await rules()).toMatchObject([{ host: "own.example", local: false }]);
+    writeFileSync(join(home, ".npmrc"), "registry=https://own.example/\n");
+    expect(await rules()).toMatchObject([{ host: "own.example", local: true }]);
+    rmSync(join(home, ".npmrc"));
+  });
+
   test("says which preset has no hosts here", async () => {
     const layers: Parameters<typeof loaded>[0] = { flag: { network: { mode: "allowlist", presets: ["@crates"] } } };
     const { network, warnings } = await compose(layers);

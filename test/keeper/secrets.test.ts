@@ -313,6 +313,13 @@ describe("redaction", () => {
     expect(redact(`?p=${encodeURIComponent(value)}&q`, [value])).toBe("?p=[REDACTED]&q");
   });
 
+  test("finds values in any case, as names of hosts have them, and those that are registered later", () => {
+    const secrets = openSecrets({ secrets: {} }, { env: {} });
+    expect(secrets.redact("Plain_Registered")).toBe("Plain_Registered");
+    secrets.register("Plain_Registered");
+    expect(secrets.redact("plain_registered.example.org")).toBe("[REDACTED].example.org");
+  });
+
   test("of a stream finds what is registered while it goes on", () => {
     const secrets = pool({});
     secrets.register("first-secret");

@@ -111,7 +111,7 @@ describe("npm's registries", () => {
     symlinkSync("../lib/node_modules/npm/bin/npm-cli.js", join(place.root, "bin/npm"));
     expect(await place.read("npm")).toEqual({
       kind: "npm",
-      places: [{ host: "npm.example", port: 443, path: null }],
+      places: [{ host: "npm.example", port: 443, path: null, hearsay: true }],
       lacks: null,
     });
   });
@@ -204,8 +204,8 @@ describe("Python's indexes", () => {
     expect(await place.read("pypi")).toEqual({
       kind: "pypi",
       places: [
-        { host: "index.example", port: 443, path: null },
-        { host: "files.example", port: 443, path: null },
+        { host: "index.example", port: 443, path: null, hearsay: true },
+        { host: "files.example", port: 443, path: null, hearsay: true },
       ],
       lacks: null,
     });
@@ -283,6 +283,7 @@ describe("Go's proxies", () => {
       "usr/lib/go/go.env": "# defaults\nGOPROXY=https://go.example,direct\nGOSUMDB=sum.example\n",
     });
     expect(await place.hosts("go")).toEqual(["go.example:443", "sum.example:443"]);
+    expect((await place.read("go")).places).toMatchObject([{ hearsay: true }, { hearsay: true }]);
     place.file("home/.config/go/env", "GOPROXY=https://house.example/go|direct\nGOSUMDB=off\n");
     expect(await place.hosts("go")).toEqual(["house.example:443"]);
     const env = { GOPROXY: "http://a.example:3000,https://b.example,off", GOSUMDB: "x+key https://sums.example/db" };
@@ -341,7 +342,7 @@ describe("cargo's registries", () => {
     expect(await place.read("crates")).toEqual({
       kind: "crates",
       places: [
-        { host: "index.example", port: 443, path: null },
+        { host: "index.example", port: 443, path: null, hearsay: true },
         { host: "dl.index.example", port: 443, path: null, hearsay: true },
         { host: "api.index.example", port: 443, path: null, hearsay: true },
       ],

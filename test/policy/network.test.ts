@@ -282,17 +282,22 @@ describe("a refusal says what was asked, why not, and how the owner can allow it
     [
       "GET x.org/b",
       "GET https://x.org/b is not allowed: there are rules for this host, but none for this path.",
-      'The owner can allow it in the configuration: [network] rules = [{ host = "x.org", path = "/b", methods = ["GET"] }].',
+      'The owner can allow it in the configuration: [network] rules = [{ host = "x.org", port = 443, path = "/b", methods = ["GET"] }].',
     ],
     [
       "POST x.org/a",
       "POST https://x.org/a is not allowed: this path may be asked for, but not with POST.",
-      'The owner can allow it in the configuration: [network] rules = [{ host = "x.org", path = "/a", methods = ["POST"] }].',
+      'The owner can allow it in the configuration: [network] rules = [{ host = "x.org", port = 443, path = "/a", methods = ["POST"] }].',
     ],
     [
       "GET n.org/",
       "GET https://n.org/ is not allowed: it is denied by rule 1.",
       "Only the owner can change that rule. Do without, or ask the owner.",
+    ],
+    [
+      "GET x.org/*",
+      "GET https://x.org/* is not allowed: there are rules for this host, but none for this path.",
+      "No rule can name a path with a star in it alone. Do without, or ask the owner.",
     ],
     [
       "GET x.org/a/../b",

@@ -17,15 +17,18 @@ describe("refusals in a few lines", () => {
     expect(summarizeRefusals(others)).toEqual([]);
   });
 
-  test("name each place once, the most frequent first, with the flag that would allow it", () => {
+  test("name each place once, the most frequent first, with what would allow it and nothing else", () => {
     const entries = [
       refused("db.example.com", { kind: "tcp", port: 5432 }),
       refused("API.example.com", { kind: "http", path: "/a", method: "GET" }),
       refused("api.example.com", { kind: "http", path: "/b", method: "GET", port: 80, reason: "path" }),
       refused("2001:db8::1", { kind: "tcp", port: 22 }),
+      refused("www.example.com", { kind: "http", path: "/a", method: "PUT", reason: "method" }),
+      refused("www.example.com", { kind: "http", path: "/a", method: "PUT", reason: "method" }),
     ];
     expect(summarizeRefusals(entries)).toEqual([
-      "Refused twice: api.example.com; --allow api.example.com would allow it.",
+      "Refused twice: api.example.com; `podbot policy suggest` shows the rule that would allow it.",
+      "Refused twice: www.example.com; `podbot policy suggest` shows the rule that would allow it.",
       "Refused once: db.example.com:5432; --allow db.example.com:5432 would allow it.",
       "Refused once: [2001:db8::1]:22; no flag is offered for that.",
     ]);
