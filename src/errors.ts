@@ -95,7 +95,7 @@ const table = {
   GITHUB_UNEXPECTED: {
     exit: 125,
     about:
-      "GitHub answered something that Podbot does not understand, or gave a token that is not for what was asked for.",
+      "GitHub answered something that Podbot does not understand, sent Podbot to another address, or gave a token that is not for what was asked for.",
   },
   GITHUB_TOKEN_EXPIRED: {
     exit: 125,
