@@ -42,12 +42,15 @@
 #include <unistd.h>
 
 #include "descriptors.h"
+#include "devices.h"
 #include "doors.h"
 #include "porter.h"
 
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434
 #endif
+
+static const int CALLERS[] = {STDIN_FILENO, STDOUT_FILENO, 4};
 
 enum {
     LETTER = 3,
@@ -301,6 +304,7 @@ int main(int argc, char **argv) {
 
     int options = order.next_descriptor;
     store(&order, order.options, order.options_length);
+    protect_devices(CALLERS, sizeof CALLERS / sizeof *CALLERS);
     leave_sign_of_life();
     leave_signals_to_the_command();
     become_bwrap(argv[2], &order, options);
