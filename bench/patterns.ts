@@ -7,7 +7,7 @@ import { atMost, type Line, measure, program } from "./measure.ts";
 
 const names = Number(process.env["BENCH_NAMES"] ?? 1_900_000);
 const perDirectory = 100;
-const rounds = 5;
+const rounds = 3;
 
 /** How long a pattern takes in a tree of two million names, which is the most that it reads. */
 export async function patternLines(): Promise<readonly Line[]> {

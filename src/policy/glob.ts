@@ -27,8 +27,8 @@ export function segmentMatcher(segment: string, pattern: string): { test(name: s
   const steps = readSteps(segment, pattern);
   const hides = /^[*?[]/.test(segment);
   // Nearly all names of a large tree differ in what is written out at one end, which is soon seen.
-  const start = /^[^*?[]*/.exec(segment)?.[0] ?? "";
-  const end = /[^*?[\]]*$/.exec(segment)?.[0] ?? "";
+  const start = segment.slice(0, segment.search(/[*?[]/));
+  const end = segment.slice(Math.max(...["*", "?", "[", "]"].map((special) => segment.lastIndexOf(special))) + 1);
   return {
     test: (name) =>
       name.startsWith(start) && name.endsWith(end) && !(hides && name.startsWith(".")) && matchSteps(steps, [...name]),
