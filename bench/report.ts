@@ -6,11 +6,13 @@ import { bridgeLines } from "./bridge.ts";
 import { engineLines } from "./engine.ts";
 import { gatewayLines } from "./gateway.ts";
 import type { Line } from "./measure.ts";
+import { patternLines } from "./patterns.ts";
 import { sessionLines } from "./sessions.ts";
 import { startLines } from "./start.ts";
 
 const parts: Readonly<Record<string, () => Promise<readonly Line[]>>> = {
   start: startLines,
+  patterns: patternLines,
   sessions: sessionLines,
   gateway: gatewayLines,
   bridge: bridgeLines,

@@ -45,6 +45,7 @@
 #include <unistd.h>
 
 #include "descriptors.h"
+#include "devices.h"
 #include "doors.h"
 #include "failure.h"
 #include "porter.h"
@@ -53,6 +54,8 @@
 #ifndef SYS_pidfd_open
 #define SYS_pidfd_open 434
 #endif
+
+static const int CALLERS[] = {STDIN_FILENO, STDOUT_FILENO, 4};
 
 enum {
     LETTER = 3,
@@ -76,7 +79,7 @@ struct order {
     size_t blobs, words;
     char *options;
     size_t options_length;
-    bool builds_tree;
+    bool builds_tree, has_own_mounts;
     char **command; /* bubblewrap's argument vector; the words of the command follow its first four */
     size_t command_length;
 };
@@ -224,7 +227,7 @@ static void add_command_word(struct order *order, const unsigned char *bytes, si
 static void add_mount_step(struct order *order, const unsigned char *bytes, size_t length) {
     if (order->words > 0 || order->blobs > 0) fail("the letter mounts too late");
     if (!order->builds_tree) begin_tree();
-    order->builds_tree = true;
+    order->builds_tree = order->has_own_mounts = true;
     take_step((const char *)bytes, length);
 }
 
@@ -323,6 +326,7 @@ int main(int argc, char **argv) {
 
     int options = order.next_descriptor;
     store(&order, order.options, order.options_length);
+    protect_devices(CALLERS, sizeof CALLERS / sizeof *CALLERS, order.has_own_mounts);
     leave_sign_of_life();
     leave_signals_to_the_command();
     become_bwrap(argv[2], &order, options);

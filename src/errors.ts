@@ -18,7 +18,10 @@ const table = {
     about: "A secret has `hosts`, but nothing can stand in for it: it is too short, or has several lines.",
   },
   PRESET_UNKNOWN: { exit: 2, about: "A preset was named that does not exist." },
-  PATTERN_INVALID: { exit: 2, about: "A path pattern is not a valid glob." },
+  PATTERN_INVALID: {
+    exit: 2,
+    about: "A path pattern is not a valid glob, meets a name that is not UTF-8, or reads more than two million names.",
+  },
   NETWORK_RULE_INVALID: {
     exit: 2,
     about: "A rule of the network names something that is no host, port, path or header.",
@@ -98,7 +101,7 @@ const table = {
   GITHUB_UNEXPECTED: {
     exit: 125,
     about:
-      "GitHub answered something that Podbot does not understand, or gave a token that is not for what was asked for.",
+      "GitHub answered something that Podbot does not understand, sent Podbot to another address, or gave a token that is not for what was asked for.",
   },
   GITHUB_TOKEN_EXPIRED: {
     exit: 125,

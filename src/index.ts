@@ -50,6 +50,7 @@ export type { AgentOptions, Session, SessionOptions, SessionStep } from "./keepe
 export { listSessions, openSession, type Stopped, stopSessions } from "./keeper/sessions.ts";
 export { diagnose, type Finding, isAble } from "./machine/diagnosis.ts";
 export { detectSandbox, type Inside } from "./machine/inside.ts";
+export type { KnownHole } from "./machine/known-holes.ts";
 export { decisionFor } from "./plan/access.ts";
 export type { ContainerPlan, EngineFacts } from "./plan/container.ts";
 export type { Limits, Ulimit } from "./plan/limits.ts";

@@ -36,10 +36,14 @@ const asks =
 
 const formModes: ReadonlySet<unknown> = new Set(["form"]);
 
-/**
- * What an agent could do on the client's machine, by the schema of ACP 1 and 2 with all that is unstable in it. Methods
- * that are not here pass: they show something, or ask somebody something.
- */
+/** All that an agent may ask of its client without the client acting for it. A draft had forms at the last place. */
+export const acpRequests: readonly string[] = [
+  "session/request_permission",
+  "elicitation/create",
+  "session/elicitation",
+];
+
+/** What an agent could do on the client's machine, by the schema of ACP 1 and 2 with all that is unstable in it. */
 export const acpReaches: readonly Reach[] = [
   {
     name: "files",
@@ -97,7 +101,8 @@ export const acpReaches: readonly Reach[] = [
 
 export const acp: Protocol = {
   reaches: acpReaches,
-  requests: null,
+  requests: acpRequests,
+  extensionPrefix: "_",
   questions: acpQuestions,
   cancel: { method: "session/cancel", session: "sessionId" },
   paths: ({ path, uri }, direction) => {

@@ -74,6 +74,7 @@ const codexReaches: readonly Reach[] = [
 export const codex: Protocol = {
   reaches: codexReaches,
   requests: codexRequests,
+  extensionPrefix: null,
   questions: codexQuestions,
   cancel: { method: "turn/interrupt", session: "threadId" },
   paths: ({ path }, direction) => {

@@ -31,8 +31,10 @@ export interface Reach {
 /** What of a protocol matters to the bridge, as data. */
 export interface Protocol {
   readonly reaches: readonly Reach[];
-  /** The requests that an agent may make at all; null where the protocol lets agents have requests of their own. */
-  readonly requests: readonly string[] | null;
+  /** The requests that an agent may make at all, besides those of a reach that the owner has granted. */
+  readonly requests: readonly string[];
+  /** With this begin the requests that the protocol leaves to agents and clients; null where it leaves them none. */
+  readonly extensionPrefix: string | null;
   readonly questions: Questions;
   /** How the client says that it waits no longer, and the parameter that says in which session. */
   readonly cancel: { readonly method: string; readonly session: string };
@@ -50,7 +52,8 @@ export interface Rules {
 }
 
 /** The same list of reaches hides what is offered and denies what is asked for: neither can be granted alone. */
-export function makeRules({ reaches, requests, paths }: Protocol, policy: BridgePolicy, direction: Direction): Rules {
+export function makeRules(protocol: Protocol, policy: BridgePolicy, direction: Direction): Rules {
+  const { reaches, paths } = protocol;
   const closed = reaches.filter(({ grantedBy }) => !grantedBy.includes(policy.delegation));
   const places = policy.paths === null ? null : paths(pathLeaves(policy.paths, direction), direction);
   const shape = (...shapes: readonly (Shape | undefined)[]): Pattern | null => {
@@ -59,7 +62,7 @@ export function makeRules({ reaches, requests, paths }: Protocol, policy: Bridge
   };
   if (direction === "to-client") {
     return {
-      denies: makeDenial(closed, policy.delegation === "allow_all" ? null : requests),
+      denies: makeDenial(protocol, closed, policy.delegation),
       initialize: null,
       params: shape(...closed.map(({ told }) => told), places?.params),
       result: shape(...closed.map(({ result }) => result), places?.result),
@@ -82,8 +85,8 @@ export const cutPromise: Leaf = (json) => (json === "false" || json === "null" ?
 /** How many methods are remembered. No agent needs more; one that makes them up is looked at each time. */
 const mostMethods = 256;
 
-function makeDenial(closed: readonly Reach[], requests: readonly string[] | null): Rules["denies"] {
-  const known = requests && new Set(requests);
+function makeDenial(protocol: Protocol, closed: readonly Reach[], delegation: Delegation): Rules["denies"] {
+  const isKnown = makeKnowledge(protocol, closed, delegation);
   const reachesOf = new Map<string, readonly Reach[]>();
   const find = (method: string): readonly Reach[] => {
     const words = wordsOf(method);
@@ -92,9 +95,27 @@ function makeDenial(closed: readonly Reach[], requests: readonly string[] | null
     return found;
   };
   return (method, isRequest, params) => {
-    if (isRequest && known !== null && !known.has(method)) return true;
+    if (isRequest && !isKnown(method)) return true;
     const reaches = reachesOf.get(method) ?? find(method);
     return reaches.length > 0 && reaches.some(({ excuses }) => excuses === undefined || !excuses(params()));
+  };
+}
+
+/**
+ * Which requests an agent may make. A client answers a request by doing something, and what an unknown one has it do is
+ * unknown, too. A notification has it do nothing that the protocols know of, and newer agents have newer ones to show.
+ */
+function makeKnowledge(
+  { reaches, requests, extensionPrefix }: Protocol,
+  closed: readonly Reach[],
+  delegation: Delegation,
+): (method: string) => boolean {
+  if (delegation === "allow_all") return () => true;
+  const listed = new Set(requests);
+  const granted = reaches.filter((reach) => !closed.includes(reach));
+  return (method) => {
+    if (listed.has(method) || (extensionPrefix !== null && method.startsWith(extensionPrefix))) return true;
+    return granted.length > 0 && granted.some(({ uses }) => uses(wordsOf(method)));
   };
 }
 

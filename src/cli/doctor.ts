@@ -1,4 +1,4 @@
-import { engineFinding } from "../keeper/engine-finding.ts";
+import { engineFindings } from "../keeper/engine-finding.ts";
 import { diagnose, isAble } from "../machine/diagnosis.ts";
 import type { Parsed } from "./command.ts";
 import { printFindings } from "./findings.ts";
@@ -7,7 +7,7 @@ import { visibleJson } from "./visible.ts";
 
 /** `podbot doctor`: exit status 0 where sandboxes can be started, 125 where not. */
 export async function run(parsed: Parsed, io: Io): Promise<number> {
-  const findings = [...diagnose(io.env["PATH"] ?? ""), await engineFinding(io.env)];
+  const findings = [...diagnose(io.env["PATH"] ?? ""), ...(await engineFindings(io.env))];
   const able = isAble(findings);
   if (parsed.switches.has("json")) io.stdout.write(`${visibleJson({ able, findings }, 2)}\n`);
   else {

@@ -6,6 +6,7 @@ import type { SandboxOptions } from "../keeper/request.ts";
 import type { NetworkMode } from "../plan/request.ts";
 import { allValues, lastValue, type Parsed } from "./command.ts";
 import type { Io } from "./io.ts";
+import { visibleLine } from "./visible.ts";
 
 /** What the flags of `sandbox` and `run` ask for, but for the command. */
 export function sandboxOptions(parsed: Parsed, io: Io): Omit<SandboxOptions, "command"> {
@@ -20,7 +21,13 @@ export function sandboxOptions(parsed: Parsed, io: Io): Omit<SandboxOptions, "co
     docker: parsed.switches.has("docker"),
     dry: parsed.switches.has("dry-run"),
     ...(configFile === undefined ? {} : { configFile }),
+    ...(parsed.switches.has("quiet") ? {} : { onLongPattern: (pattern) => sayLong(pattern, io) }),
   };
+}
+
+/** The process is at work and answers nothing meanwhile. */
+function sayLong(pattern: string, io: Io): void {
+  io.stderr.write(`podbot: reading all names that ${visibleLine(JSON.stringify(pattern))} may stand for\n`);
 }
 
 /** The same for an agent. */

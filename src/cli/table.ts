@@ -349,7 +349,7 @@ export const commands: readonly Command[] = [
   },
   {
     name: "doctor",
-    summary: "Say what this machine can enforce, what it lacks, and what mends it.",
+    summary: "Say what this machine can enforce, what it lacks, which versions have known holes, and what mends it.",
     usage: "podbot doctor [--json]",
     flags: [json, help],
     examples: [],

@@ -10,7 +10,7 @@ export interface KeyEntry {
   readonly about: string;
   readonly type: ValueType;
   readonly default: unknown;
-  /** The step of the roadmap that reads the key. Keys of later steps are checked and kept, but nothing acts on them yet. */
+  /** The step of the roadmap that brought the key. */
   readonly step: number;
   readonly widens: Widens<unknown>;
 }

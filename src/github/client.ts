@@ -6,7 +6,7 @@ import type { Upstream } from "../upstream/upstream.ts";
 import { parseApp, parseInstallation, parseInstallationId, parseToken } from "./answer.ts";
 import type { AppFacts, AppReport, GitHubApp, GitHubClient, InstallationFacts, TokenScope } from "./app.ts";
 import type { Clock } from "./clock.ts";
-import { clockAheadMs, type Question, refusalOf, sameClockMs, unreachable } from "./failure.ts";
+import { clockAheadMs, type Question, Redirect, refusalOf, sameClockMs, unreachable } from "./failure.ts";
 import type { KeyFacts, LoadedKey } from "./key.ts";
 
 /** How often GitHub is asked again where it says "later". */
@@ -135,8 +135,8 @@ export class AppClient implements GitHubClient {
       const { data, headers } = await this.#request(route, {
         ...parameters,
         headers: { authorization: `Bearer ${token}` },
-        // Nobody is sent elsewhere with an App's signature.
-        request: { signal, redirect: "error", log: silent, fetch: this.#fetch },
+        // An App's signature is for this host alone: `fetchBounded` follows no redirect.
+        request: { signal, redirect: "manual", log: silent, fetch: this.#fetch },
       });
       return this.#noted({ data, headers: headers as Answer["headers"] });
     } catch (error) {
@@ -178,7 +178,7 @@ interface Refused {
 /** The library would print to the console. */
 const silent = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 
-/** Stops reading an answer that is too long, which is then empty to the library. */
+/** Follows no redirect, and stops reading an answer that is too long, which is then empty to the library. */
 async function fetchBounded(
   address: string,
   options: RequestInit,
@@ -188,6 +188,10 @@ async function fetchBounded(
     upstream === null
       ? await fetch(address, options)
       : await (await import("../upstream/fetch.ts")).fetchThrough(upstream, address, options);
+  if (response.status >= 300 && response.status < 400) {
+    await response.body?.cancel();
+    throw new Redirect(response.status, response.headers.get("location"));
+  }
   let left = largestAnswer;
   const bounded = new TransformStream<Uint8Array, Uint8Array>({
     transform: (chunk, controller) => {

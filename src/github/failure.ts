@@ -112,9 +112,36 @@ function retryAfter(headers: Refusal["headers"], now: number): number {
   return Math.max(1_000, Math.round(wait));
 }
 
+/** GitHub's API, or whatever stands in its place, sends the client to another address. */
+export class Redirect extends Error {
+  readonly status: number;
+  readonly location: string | null;
+
+  constructor(status: number, location: string | null) {
+    super(`redirected (${status})`);
+    this.status = status;
+    this.location = location;
+  }
+}
+
+function redirected(host: string, { status, location }: Redirect): GitHubError {
+  const to = location === null ? "elsewhere" : `to ${quote(location)}`;
+  return new GitHubError(
+    "GITHUB_UNEXPECTED",
+    `${host} sends Podbot ${to} (HTTP ${status}), and Podbot does not follow.`,
+    {
+      hint: "An App's signature is for GitHub's API alone. Is github.api_url its exact address, with nothing between it and this machine?",
+      details: { host, status, location },
+    },
+  );
+}
+
 /** What keeps GitHub from being reached, from the outermost failure to the one that says something. */
 export function unreachable(host: string, failure: unknown): GitHubError {
-  const proxy = chainOf(failure).find((each) => each instanceof ProxyFailure);
+  const chain = chainOf(failure);
+  const redirect = chain.find((each) => each instanceof Redirect);
+  if (redirect !== undefined) return redirected(host, redirect);
+  const proxy = chain.find((each) => each instanceof ProxyFailure);
   if (proxy !== undefined) {
     return new GitHubError("GITHUB_UNAVAILABLE", `${host} cannot be reached: ${proxy.what}.`, {
       hint: `Is the proxy right? ${proxy.wayOut}.`,

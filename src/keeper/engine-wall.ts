@@ -10,7 +10,7 @@ import { EngineWall } from "../wall/engine/wall.ts";
 import { makeClone, unsavedWork } from "./clone.ts";
 import { type EngineName, type OpenedEngine, ownerName, reopenEngine } from "./engine.ts";
 import { noteEngine } from "./engine-ledger.ts";
-import { addAuthority, furnish, introduce, ownIdentity } from "./furnish.ts";
+import { addAuthority, findCopies, furnish, introduce, ownIdentity } from "./furnish.ts";
 import { maskTokens } from "./masked-credentials.ts";
 import type { Outside, OutsideOf } from "./outside.ts";
 import type { PlannedSandbox } from "./planned.ts";
@@ -50,6 +50,7 @@ export function planOnEngine(
 ): OnEngine {
   const wall = new EngineWall({ client, native, heldDirectory: held, owner: ownerName(state), seccompProfile });
   let identity: Promise<GitIdentity | null> | undefined;
+  let copied: readonly string[] = [];
   return {
     engine: name,
     script: () => renderEngineScript(plan),
@@ -70,7 +71,7 @@ export function planOnEngine(
           ...outside.birth,
           furnish: async (files) => {
             const signal = birth.signal === undefined ? {} : { signal: birth.signal };
-            await furnish(files, plan, plan.container as ContainerPlan, { ...owner, ...signal }, report);
+            copied = await furnish(files, plan, plan.container as ContainerPlan, { ...owner, ...signal }, report);
             // While the engine starts the container, which takes longer than all else.
             identity = new Promise((resolve) => setImmediate(() => resolve(ownIdentity(plan, env))));
           },
@@ -78,7 +79,11 @@ export function planOnEngine(
       );
     },
     settle: async (sandbox, settling) => {
-      await Promise.all([addAuthority(sandbox, plan), introduce(sandbox, (await identity) ?? null, settling.report)]);
+      await Promise.all([
+        addAuthority(sandbox, plan),
+        introduce(sandbox, (await identity) ?? null, settling.report),
+        findCopies(sandbox, copied, settling.report),
+      ]);
       await makeClone(sandbox, plan, settling, upstream);
     },
     leave: async (sandbox) => [...(await reclaim(sandbox, plan)), ...(await unsavedWork(sandbox, plan))],

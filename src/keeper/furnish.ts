@@ -1,4 +1,5 @@
 import { Readable } from "node:stream";
+import { text } from "node:stream/consumers";
 import { packDirectories } from "../credentials/directories.ts";
 import { type GitIdentity, gitIdentityCommands, readGitIdentity } from "../credentials/git-identity.ts";
 import { packMaskedCredentials } from "../credentials/masked.ts";
@@ -31,14 +32,14 @@ export interface ContainerOwner {
   readonly maskTokens?: MaskTokens | null;
 }
 
-/** Puts a home, an empty workspace and credentials into a container that has not started yet. */
+/** Puts a home, an empty workspace and credentials into a container that has not started yet; returns their paths. */
 export async function furnish(
   files: BoxFiles,
   plan: Plan,
   container: ContainerPlan,
   owner: ContainerOwner,
   report: (done: Furnishing) => void,
-): Promise<void> {
+): Promise<readonly string[]> {
   const { user } = container;
   if (user.uid !== 0 && !container.readOnlyRoot) await listUser(files, plan, user);
   const directories = [
@@ -51,9 +52,37 @@ export async function furnish(
   }
   const { paths, archive } = await packFor(plan, container, owner, report);
   // Nothing to copy: the engine is not even asked.
-  if (archive === null) return;
+  if (archive === null) return [];
   await files.put(archive, plan.home);
   report({ kind: "credentials-copied", paths });
+  return paths;
+}
+
+/**
+ * Says which of the paths are not there for programs inside. An engine unpacks before there are any mounts: where the
+ * image's home is a link to a place that a mount covers, its copies lie below the mount.
+ */
+export async function findCopies(
+  sandbox: Sandbox,
+  paths: readonly string[],
+  report: (done: Furnishing) => void,
+): Promise<void> {
+  if (paths.length === 0) return;
+  const script = `for path; do [ -e "$path" ] || [ -L "$path" ] || printf '%s\\n' "$path"; done`;
+  try {
+    const process = await sandbox.exec({ argv: ["sh", "-c", script, "sh", ...paths], cwd: "/" });
+    process.stdin.end();
+    process.stderr.resume();
+    const [missing] = await Promise.all([text(process.stdout), process.exited]);
+    if (missing === "") return;
+    const names = missing.trimEnd().replaceAll("\n", ", ");
+    report({
+      kind: "warning",
+      text: `What was copied to the container cannot be found inside: ${names}. A mount covers the place, or the image's home is a link to one that is covered.`,
+    });
+  } catch (error) {
+    if (!(error instanceof PodbotError) || error.code !== "COMMAND_NOT_FOUND") throw error;
+  }
 }
 
 async function packFor(
@@ -65,7 +94,7 @@ async function packFor(
   const request = { home, names: container.credentials, target: plan.home, owner: container.user };
   if (maskTokens === null) return packCredentials({ ...request, ...(signal === undefined ? {} : { signal }) });
   const { warnings, ...packed } = packMaskedCredentials({ ...request, mask: maskTokens });
-  for (const text of warnings) report({ kind: "warning", text });
+  for (const each of warnings) report({ kind: "warning", text: each });
   return packed;
 }
 
@@ -117,7 +146,7 @@ export async function introduce(
   report: (done: Furnishing) => void,
 ): Promise<void> {
   if (identity === null) return;
-  for (const text of identity.warnings) report({ kind: "warning", text });
+  for (const each of identity.warnings) report({ kind: "warning", text: each });
   for (const argv of gitIdentityCommands(identity)) {
     try {
       const process = await sandbox.exec({ argv: argv as readonly [string, ...string[]], cwd: "/" });

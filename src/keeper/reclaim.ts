@@ -1,13 +1,14 @@
 import type { Plan } from "../plan/plan.ts";
 import { corner } from "../plan/wrappers.ts";
 import type { Sandbox } from "../sandbox/sandbox.ts";
+import { quote } from "../wall/bubblewrap/script.ts";
 
 /** A tree of a million files takes a few seconds. */
 const longestMs = 60_000;
 
 /**
- * Takes back what others inside have left in the workspace. In a rootless container only root is the caller; files of
- * anybody else there (an archive that was unpacked with its owners, say) the caller could not even remove.
+ * Takes back what other users inside have left in the workspace. In a rootless container only root is the caller, who
+ * could not even remove what belongs to another user there (an archive that was unpacked with its owners, say).
  */
 export async function reclaim(sandbox: Sandbox, plan: Plan): Promise<readonly string[]> {
   if (plan.container?.reclaims !== true || plan.workspace !== "mounted") return [];
@@ -23,6 +24,6 @@ export async function reclaim(sandbox: Sandbox, plan: Plan): Promise<readonly st
   const { code } = await process.exited;
   if (code === 0) return [];
   return [
-    `Some files in ${plan.cwd} may belong to a user of the container (taking them back ended with status ${code}). \`podman unshare chown -R 0:0 ${plan.cwd}\` takes them back.`,
+    `Some files in ${plan.cwd} may belong to a user of the container (taking them back ended with status ${code}). \`podman unshare find ${quote(plan.cwd)} ! -uid 0 -exec chown -h 0:0 {} +\` takes them back.`,
   ];
 }

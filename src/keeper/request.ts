@@ -41,6 +41,8 @@ export interface SandboxOptions {
   readonly session?: boolean;
   /** Hand the container engine's socket in: a change of trust. */
   readonly docker?: boolean;
+  /** Called once while a plan is made, where a pattern needs longer than a second to be expanded. */
+  readonly onLongPattern?: (pattern: string) => void;
 }
 
 /** The same for a session, which may have a token for GitHub, and a clone. */

@@ -122,7 +122,8 @@ export async function planWith(
     nested: inside !== null,
     behindGateway: inside?.network === "allowlist" || inside?.network === "learn",
   });
-  const survey = lookBesideOthers(held, (absent) => takeSurvey(questions(request), absent));
+  const onLong = once(options.onLongPattern);
+  const survey = lookBesideOthers(held, (absent) => takeSurvey(questions(request), absent, onLong));
   if (workspace.path === cwd) refuseMoved(options, survey);
   const plan = makePlan(request, survey);
   const variables = () => resolveVariables(plan, config, env);
@@ -164,6 +165,14 @@ export async function planWith(
       if (plan.clone !== null) await (await import("./clone.ts")).makeClone(sandbox, plan, settling, upstream);
     },
     leave: async (sandbox) => (plan.clone === null ? [] : (await import("./clone.ts")).unsavedWork(sandbox, plan)),
+  };
+}
+
+function once(told: SandboxOptions["onLongPattern"]): (pattern: string) => void {
+  let isTold = false;
+  return (pattern) => {
+    if (!isTold) told?.(pattern);
+    isTold = true;
   };
 }
 

@@ -1,6 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { realpathSync } from "node:fs";
 import { release } from "node:os";
+import { holesOf, type KnownHole, versionOf } from "./known-holes.ts";
 import { canScopeAbstractSockets, namespaceBars } from "./namespaces.ts";
 import { findNativePrograms, findOnPath, installHints, ofTheSystem } from "./programs.ts";
 
@@ -11,12 +12,27 @@ export interface Finding {
   readonly state: "ok" | "weak" | "missing";
   readonly found: string;
   readonly remedy: string | null;
+  /** Published holes of the version that was found; absent where there are none. */
+  readonly holes?: readonly KnownHole[];
+}
+
+/** The same finding, with the holes of what was found. A distribution may have mended them. */
+export function withHoles(finding: Finding, holes: readonly KnownHole[]): Finding {
+  if (holes.length === 0) return finding;
+  const about = holes.map(({ cves, what }) => `${cves.join(", ")} (${what}), unless your distribution has patched it`);
+  return {
+    name: finding.name,
+    state: finding.state === "ok" ? "weak" : finding.state,
+    found: [finding.found, ...about].join("; "),
+    remedy: [...(finding.remedy === null ? [] : [finding.remedy]), ...holes.map(({ remedy }) => remedy)].join(" "),
+    holes,
+  };
 }
 
 /** Options without which the wall is not built. */
 const neededOptions = ["--bind-fd", "--ro-bind-fd", "--args", "--disable-userns", "--perms", "--chmod", "--remount-ro"];
 
-/** Looks at this machine by trying, not by version numbers. */
+/** Looks at this machine by trying. Version numbers only tell of holes that are known. */
 export function diagnose(path: string, cwd: string = process.cwd()): readonly Finding[] {
   const bwrap = findOnPath("bwrap", ofTheSystem(path));
   return [
@@ -57,12 +73,12 @@ function bubblewrap(bwrap: string, cwd: string): readonly Finding[] {
   if (bwrap.startsWith(`${realpathSync.native(cwd)}/`)) {
     return [finding("bubblewrap", "missing", `${bwrap} lies where a sandbox may write`, installHints)];
   }
-  const version = spawnSync(bwrap, ["--version"], { encoding: "utf8" }).stdout.trim();
+  const version = versionOf(bwrap);
   const options = spawnSync(bwrap, ["--help"], { encoding: "utf8" }).stdout.split(/\s+/);
   const lacking = neededOptions.filter((option) => !options.includes(option));
   return [
     lacking.length === 0
-      ? finding("bubblewrap", "ok", `${version} at ${bwrap}`)
+      ? withHoles(finding("bubblewrap", "ok", `${version} at ${bwrap}`), holesOf("bubblewrap", version))
       : finding(
           "bubblewrap",
           "missing",

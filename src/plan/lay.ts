@@ -4,7 +4,7 @@ import { describeRule } from "../policy/rule.ts";
 import type { Survey } from "../survey/survey.ts";
 import { privatePlaces, type Verdict } from "./decide.ts";
 import type { HeldName, Operation, PathDecision } from "./plan.ts";
-import { keptHome, kernelSwitches, type Request } from "./request.ts";
+import { keptHome, kernelSecrets, kernelSwitches, type Request } from "./request.ts";
 import { Territory } from "./territory.ts";
 
 /** The filesystem of the plan, in the making. */
@@ -33,6 +33,7 @@ function layOwnRoot(ground: Ground, request: Request, survey: Survey): void {
   else layMinimalRoot(ground, survey);
   layPrivatePlaces(ground);
   if (request.uid === 0) laySwitches(ground, survey);
+  maskKernelSecrets(ground, request, survey);
   if (request.root === "minimal") layKeptHome(ground, request, survey);
   if (request.clone) layClone(ground, survey, request.clone.directory);
 }
@@ -72,6 +73,12 @@ function laySwitches({ operations }: Ground, survey: Survey): void {
   for (const path of kernelSwitches) {
     const identity = survey.nodes[path]?.identity;
     if (identity !== undefined) operations.push(bind(path, path, "ro", identity, "root changes the kernel there"));
+  }
+}
+
+function maskKernelSecrets({ operations }: Ground, request: Request, survey: Survey): void {
+  for (const path of kernelSecrets(request)) {
+    if (survey.nodes[path] !== undefined) operations.push({ kind: "mask", target: path, why: "the kernel's own" });
   }
 }
 

@@ -128,6 +128,30 @@ export const kernelSwitches: readonly string[] = [
   "/proc/sysrq-trigger",
 ];
 
+/** What the kernel tells of the caller's keys, which have no namespace. */
+const kernelKeys: readonly string[] = ["/proc/key-users", "/proc/keys"];
+
+/** What it tells its root of its memory and timers, as the owner of these files and without any capability. */
+const kernelMemory: readonly string[] = [
+  "/proc/kcore",
+  "/proc/kpagecgroup",
+  "/proc/kpagecount",
+  "/proc/kpageflags",
+  "/proc/pagetypeinfo",
+  "/proc/slabinfo",
+  "/proc/timer_list",
+  "/proc/vmallocinfo",
+];
+
+/**
+ * Where the kernel tells what is none of a sandbox's business. In a sandbox around others nothing is masked: the kernel
+ * lets them mount a /proc of their own only where all of this one is seen.
+ */
+export function kernelSecrets({ nesting, uid, root }: Pick<Request, "nesting" | "uid" | "root">): readonly string[] {
+  if (nesting || root === "image") return [];
+  return [...kernelKeys, ...(uid === 0 ? kernelMemory : [])];
+}
+
 /** Where systems keep the certificates that everybody trusts. */
 export const certificateBundles: readonly string[] = [
   "/etc/ssl/certs/ca-certificates.crt",
@@ -176,7 +200,8 @@ function placeRules(request: Request): readonly Rule[] {
     ...(request.container === null && hasGateway(request.network) ? certificateBundles : []),
     ...[request.dockerSocket, request.container?.engineSocket ?? null].filter((path) => path !== null),
   ];
-  return ["/", ...places, ...(request.uid === 0 ? kernelSwitches : [])].map((pattern) => ({
+  const kernel = [...(request.uid === 0 ? kernelSwitches : []), ...kernelSecrets(request)];
+  return ["/", ...places, ...kernel].map((pattern) => ({
     access: "ro",
     pattern,
     written: pattern,

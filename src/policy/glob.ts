@@ -26,7 +26,13 @@ export type Step = "star" | ((part: string) => boolean);
 export function segmentMatcher(segment: string, pattern: string): { test(name: string): boolean } {
   const steps = readSteps(segment, pattern);
   const hides = /^[*?[]/.test(segment);
-  return { test: (name) => !(hides && name.startsWith(".")) && matchSteps(steps, [...name]) };
+  // Nearly all names of a large tree differ in what is written out at one end, which is soon seen.
+  const start = segment.slice(0, segment.search(/[*?[]/));
+  const end = segment.slice(Math.max(...["*", "?", "[", "]"].map((special) => segment.lastIndexOf(special))) + 1);
+  return {
+    test: (name) =>
+      name.startsWith(start) && name.endsWith(end) && !(hides && name.startsWith(".")) && matchSteps(steps, [...name]),
+  };
 }
 
 function readSteps(segment: string, pattern: string): readonly Step[] {

@@ -15,8 +15,12 @@ import { findWay } from "./way.ts";
 
 type Asked = Pick<Rule, "pattern" | "glob" | "placeholder">;
 
-/** Reads the filesystem once and to the end. */
-export function takeSurvey(ask: Ask, absent: ReadonlySet<string> = new Set()): Survey {
+/** Reads the filesystem once and to the end. `onLong` is told of each pattern that takes long. */
+export function takeSurvey(
+  ask: Ask,
+  absent: ReadonlySet<string> = new Set(),
+  onLong?: (pattern: string) => void,
+): Survey {
   const reader = new Reader(absent);
   const cwd = directoryAt(ask.cwd, "working directory", reader);
   const home = directoryAt(ask.home, "home directory", reader);
@@ -29,7 +33,7 @@ export function takeSurvey(ask: Ask, absent: ReadonlySet<string> = new Set()): S
   const matches: Record<string, readonly string[]> = {};
   const firstMissing: Record<string, Survey["firstMissing"][string]> = {};
   for (const { pattern, glob, placeholder } of asked) {
-    const found = matches[pattern] ?? expandPattern(pattern, glob === true, reader);
+    const found = matches[pattern] ?? expandPattern(pattern, glob === true, reader, { onLong });
     matches[pattern] = found;
     for (const path of found) reader.look(path);
     if (placeholder !== undefined && found.length === 0) {

@@ -7,16 +7,13 @@ import { goesDirect, type Upstream } from "./upstream.ts";
 
 const dialMs = 10_000;
 
-/**
- * `fetch` by way of a proxy, which Node's own does not know. For requests whose body is text, and answers that lead
- * nowhere else.
- */
+/** `fetch` by way of a proxy, which Node's own does not know. For requests whose body is text; follows no redirect. */
 export async function fetchThrough(upstream: Upstream, address: string, options: RequestInit): Promise<Response> {
   const url = new URL(address);
   const host = url.hostname.replace(/^\[|\]$/g, "");
   const secure = url.protocol === "https:";
   const port = url.port === "" ? (secure ? 443 : 80) : Number(url.port);
-  if (goesDirect(upstream, host, port)) return fetch(address, options);
+  if (goesDirect(upstream, host, port)) return fetch(address, { ...options, redirect: "manual" });
   const signal = options.signal ?? undefined;
   const tunnel = await openTunnel(upstream, { host, port }, { withinMs: dialMs, signal });
   // Whatever this process was told by its environment.
@@ -44,11 +41,10 @@ function ask(socket: Socket, url: URL, { method = "GET", headers, body }: Reques
 
 function toResponse(incoming: IncomingMessage): Response {
   const status = incoming.statusCode as number;
-  if (status >= 300 && status < 400) throw new Error("the answer leads elsewhere");
   const headers = new Headers();
   for (const [name, value] of Object.entries(incoming.headers)) {
     for (const each of [value ?? []].flat()) headers.append(name, each);
   }
-  const isEmpty = status === 204 || status === 205;
+  const isEmpty = status === 204 || status === 205 || status === 304;
   return new Response(isEmpty ? null : (Readable.toWeb(incoming) as ReadableStream), { status, headers });
 }

@@ -1,7 +1,7 @@
 // @module-tag security
 import { readFile } from "node:fs/promises";
 import { describe, expect, test } from "vitest";
-import { acpReaches } from "../../src/bridge/acp.ts";
+import { acpReaches, acpRequests } from "../../src/bridge/acp.ts";
 import type { Delegation } from "../../src/bridge/policy.ts";
 import { wordsOf } from "../../src/bridge/rules.ts";
 import { acpPolicy, inspect, pass } from "./inspect.ts";
@@ -236,17 +236,22 @@ describe("what the agent asks for", () => {
     }
   });
 
-  test.each([
-    "session/update",
-    "session/request_permission",
-    "fsx/read",
-    "terminals/x",
-    "_x/fs",
-    "craft/x",
-    "$/x",
-    "$/",
-  ])("%s passes", (method) => {
+  test.each(["session/request_permission", "_x/fs", "_zed/ask", "_"])("%s passes", (method) => {
     expect(pass("to-client", acpPolicy, request(method))).toMatchObject({ message: request(method), events: [] });
+  });
+
+  test.each([
+    ...["terminalCreate", "createTerminal", "x/../terminal/create", "x.fs/read", "fsx/read", "terminals/x", "craft/x"],
+    ...["window/showDocument", "workspace/executeCommand", "initialize", "authenticate", "session/update", "$/x", "$/"],
+    ...["Session/Request_Permission", "session/request_permission/", "-_x"],
+  ])("%s passes as a notification, but as a request only with allow_all", (method) => {
+    const told = { jsonrpc: "2.0", method, params: {} };
+    expect(pass("to-client", acpPolicy, told).message).toEqual(told);
+    for (const delegation of delegations) {
+      const { message, events } = pass("to-client", { ...acpPolicy, delegation }, request(method));
+      if (delegation === "allow_all") expect(message).toEqual(request(method));
+      else expect({ message, events }).toMatchObject({ message: null, events: [{ kind: "request-denied", method }] });
+    }
   });
 
   test("is judged alike after methods without end", () => {
@@ -300,7 +305,8 @@ describe("a page", () => {
   ])("is asked for in vain by %s", (method) => {
     expect(pass("to-client", acpPolicy, request(method, page)).message).toBeNull();
     const form = { mode: "form", message: "?", requestedSchema: {} };
-    expect(pass("to-client", acpPolicy, request(method, form)).message).not.toBeNull();
+    const mayAsk = method.startsWith("_") || acpRequests.includes(method);
+    expect(pass("to-client", acpPolicy, request(method, form)).message !== null).toBe(mayAsk);
     expect(pass("to-client", { ...acpPolicy, delegation: "allow_all" }, request(method, page)).message).not.toBeNull();
   });
 

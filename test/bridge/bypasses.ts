@@ -71,6 +71,24 @@ export const bypasses: Readonly<Record<string, Buffer | string>> = {
   "a line beyond the limit before it": `{"x":"${"x".repeat(1_200_000)}\n${request}\n`,
   "a line beyond the limit that ends in it": `{"x":"${"x".repeat(1_200_000)}"}${request}\n`,
   "a carriage return after much": `${"x".repeat(140_000)}\r${request}\n`,
+  ...Object.fromEntries(
+    ["terminalCreate", "createTerminal", "x/../terminal/create", "../terminal/create", "client/terminal/create"].map(
+      (name) => [`a terminal by the name ${name}`, `{${version},"id":2,"method":"${name}","params":${params}}\n`],
+    ),
+  ),
+  ...Object.fromEntries(
+    [
+      "x.fs/read",
+      "session/fs/read",
+      "window/showDocument",
+      "workspace/executeCommand",
+      "initialize",
+      "authenticate",
+    ].map((name) => [
+      `a request that no protocol has, ${name}`,
+      `{${version},"id":2,"method":"${name}","params":${params}}\n`,
+    ]),
+  ),
   "a file to be read": `{${version},"id":2,"method":"fs/read_text_file","params":{"path":"/etc/passwd"}}\n`,
   "a file to be written": `{${version},"id":2,"method":"fs/write_text_file","params":{"path":"/tmp/x","content":""}}\n`,
   "a server of the client's": `{${version},"id":2,"method":"mcp/message","params":{}}\n`,

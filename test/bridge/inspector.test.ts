@@ -105,7 +105,7 @@ describe("what is refused", () => {
     const lines = [
       `{"jsonrpc":"2.0","id":1,"result":{"authMethods":${list}}}`,
       `{"jsonrpc":"2.0","id":1,"error":{"data":{"authMethods":${list}}}}`,
-      `{"jsonrpc":"2.0","id":"ü","method":"x","params":{"authMethods":${list}}}`,
+      `{"jsonrpc":"2.0","id":"ü","method":"_x","params":{"authMethods":${list}}}`,
       `{"jsonrpc":"2.0","method":"x","params":{"authMethods":${list}}}`,
     ];
     const found = inspect("to-client", acpPolicy, `${lines.join("\n")}\n${update}\n`);
@@ -170,7 +170,7 @@ describe("questions", () => {
     const told = '{"jsonrpc":"2.0","method":"session/request_permission"}\n';
     expect(inspect("to-client", policy, told)).toMatchObject({ out: told, asked: [] });
     const odd = '{"jsonrpc":"2.0","id":1,"method":"toString"}\n';
-    expect(inspect("to-client", policy, odd)).toMatchObject({ out: odd, asked: [] });
+    expect(inspect("to-client", { ...policy, delegation: "allow_all" }, odd)).toMatchObject({ out: odd, asked: [] });
   });
 
   test("end when the client gives up, which the agent learns as well", () => {

@@ -181,6 +181,14 @@ export function boxes(title: string, engine: TestEngine, extent: Extent): void {
       expect((await box.shell(own)).stdout).toBe("attached");
     });
 
+    test("has no device node of the host's that could get another mode", async () => {
+      const { own, hosts } = await changeableNodes(box);
+      expect(hosts).toEqual([]);
+      // Root may do that to nodes of the container's own.
+      if (engine.name === "podman" || engine.name === "docker")
+        expect(own).toContainEqual(expect.stringMatching(/null/));
+    });
+
     test("has a user whose files are the caller's, with a home and a name", async () => {
       const { uid, gid } = engine.caller;
       const inside = isRoot ? "0:0" : `${uid}:${gid}`;
@@ -407,6 +415,7 @@ for pid in children: os.kill(pid, signal.SIGKILL); os.waitpid(pid, 0)`;
       // An ordinary user's Podman has a user namespace around everything: root inside is nobody but him.
       if (isRootless) expect(map.slice(0, 3)).toEqual([0, engine.caller.uid, 1]);
       else if (!isGvisor) expect(map).toEqual([0, 0, 4_294_967_295]);
+      expect((await changeableNodes(box)).hosts).toEqual([]);
       const usable = await box.shell("exec 3<>/dev/fuse && echo open");
       const mayOpen = isRoot && (!isRootless || (lstatSync("/dev/fuse").mode & 0o006) === 0o006);
       expect(usable.stdout).toBe(mayOpen ? "open\n" : "");
@@ -580,6 +589,22 @@ async function derive(engine: TestEngine): Promise<string> {
     await call(engine.socket, "DELETE", `/v1.40/containers/${Id}?force=true`);
   }
   return `localhost/${image}:latest`;
+}
+
+/** Nodes in /dev to which the user inside can give a mode, the one that they have: the container's, and the host's. */
+async function changeableNodes(box: OpenBox): Promise<Readonly<Record<"own" | "hosts", readonly string[]>>> {
+  const nodes = ["full", "fuse", "null", "random", "tty", "urandom", "zero"].map((name) => `/dev/${name}`);
+  const outside = nodes.filter(existsSync).map((path) => {
+    const { dev, ino } = lstatSync(path);
+    return `${path} ${dev}:${ino}`;
+  });
+  const change = 'chmod "$(stat -c %a $node)" $node';
+  const script = `for node in ${nodes.join(" ")}; do ${change} && stat -c '%n %d:%i' $node; done 2>/dev/null`;
+  const changed = (await box.shell(script)).stdout.split("\n");
+  return {
+    own: changed.filter((line) => !outside.includes(line)),
+    hosts: changed.filter((line) => outside.includes(line)),
+  };
 }
 
 /** What the machine may have taken from everybody is not asked for, as --privileged would. */

@@ -462,6 +462,24 @@ export function flows(title: string, engine: TestEngine, extent: Extent): void {
       },
     );
 
+    differs()("are said not to be found where the image's home is a link to what a mount covers", async () => {
+      const image = `localhost/podbot-e2e-linked-home-${engine.name}:latest`;
+      const link = `rmdir ${home} 2>/dev/null; rm -rf ${home}; ln -s ${world.project}/homes ${home}`;
+      const limits = ["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024"];
+      const make = ["run", "--name", "linked-home", "--network", "none", ...limits, engine.image, "sh", "-c"];
+      const made = engine.cli(...make, `mkdir -p ${world.project}/homes; ${link}`);
+      expect(made).toMatchObject({ status: 0 });
+      engine.cli("commit", "linked-home", image);
+      engine.cli("rm", "linked-home");
+      mkdirSync(join(world.project, "homes"));
+      world.file("home/.claude/.credentials.json", "secret of claude\n", 0o600);
+      const words = ["--image", image, "--engine-socket", engine.socket, "--", "ls", "-A", `${home}/`];
+      const { stdout, stderr } = await podbot(world, ["run", "--agent", "custom", ...words]);
+      expect(stdout).not.toContain(".claude");
+      expect(stderr).toMatch(/What was copied to the container cannot be found inside: \/root\/\.claude\b/);
+      expect(readdirSync(join(world.project, "homes"))).not.toContain(".claude");
+    });
+
     test("come with their modes and links, as files of whoever runs inside, and without sockets", async () => {
       world.file("home/.claude/.credentials.json", "secret of claude\n", 0o600);
       world.file("home/.claude/hooks/run", "#!/bin/sh\necho ran\n", 0o755);

@@ -46,7 +46,7 @@ describe.each([ordinary, sanitized])("podbot-reclaim, $build build,", ({ reclaim
     await run(`cd ${root}/work || exit 98\n(set -e\n${before}\n) || exit 97\n"$RECLAIM" ${root}/work`);
   const done = { status: 0, stdout: "", stderr: "" };
 
-  it("gives files, directories, links and pipes to whoever runs it", async () => {
+  it("gives files, directories, links and pipes to the user who runs it", async () => {
     const where = site();
     const names = ["file", "directory", "directory/file", "link", "pipe", "socket", "by group"];
     const made = await taken(
@@ -58,6 +58,69 @@ describe.each([ordinary, sanitized])("podbot-reclaim, $build build,", ({ reclaim
     );
     expect(made).toEqual(done);
     expect(names.map((name) => ownerOf(join(where.work, name)))).toEqual(names.map(() => "0:0"));
+  });
+
+  /**
+   * The same program as root of a user namespace like that of a rootless container: root is 70001 outside, and 65536
+   * more ids begin at 200001 there, so that 65534 is both an id of the container and what unknown ids look like.
+   */
+  const inContainer = ({ work }: { work: string }, before: string) => {
+    const own = ["unshare", "--user", "bash", "-c", 'read; exec setpriv --reuid 0 --regid 0 --clear-groups "$0" "$1"'];
+    return run(`cd ${work} || exit 98
+       (set -e; ${before}
+       ) || exit 97
+       mkfifo ../go; exec 3<>../go
+       setpriv --reuid 70001 --regid 70001 --groups 70001,70002 ${own.map((word) => `'${word}'`).join(" ")} \
+         "$RECLAIM" . <&3 &
+       until [ "$(readlink /proc/$!/ns/user)" != "$(readlink /proc/self/ns/user)" ]; do :; done
+       printf '0 70001 1\\n1 200001 65536\\n' >../map
+       for map in uid_map gid_map; do cat ../map >/proc/$!/$map; done
+       echo >&3; wait $!`);
+  };
+  const inside = (id: number) => 200_000 + id;
+  /** What somebody of the host sees of each. */
+  const seen = (work: string, names: readonly string[]) =>
+    names.map((name) => `${name} ${ownerOf(join(work, name))} ${modeOf(join(work, name)).toString(8)}`);
+
+  it("leaves the owner's files their groups and set-group-ID bits, and the host's other users theirs", async () => {
+    const where = site();
+    const names = ["shared", "shared/f", "shared/sg", "roots", "anothers", "nobodys"];
+    const made = await inContainer(
+      where,
+      `mkdir shared; touch shared/f shared/sg roots anothers nobodys; chown -R 70001:70002 .
+       chmod 2775 shared; chmod 664 shared/f; chmod 2755 shared/sg
+       chown 0:0 roots; chown 70003:70001 anothers; chown 65534:65534 nobodys`,
+    );
+    expect(made).toEqual(done);
+    expect(seen(where.work, names)).toEqual([
+      "shared 70001:70002 2775",
+      "shared/f 70001:70002 664",
+      "shared/sg 70001:70002 2755",
+      "roots 0:0 644",
+      "anothers 70003:70001 644",
+      "nobodys 65534:65534 644",
+    ]);
+  });
+
+  it("takes what the container's users have left, its nobody's as well, and uid and gid each on its own", async () => {
+    const where = site();
+    const names = ["user", "nobody", "group", "nogroup", "in-shared", "in-shared/f"];
+    const made = await inContainer(
+      where,
+      `touch user nobody group nogroup; mkdir in-shared; touch in-shared/f
+       chown ${inside(1000)}:${inside(1000)} user; chown ${inside(65534)}:${inside(65534)} nobody
+       chown 70001:${inside(7)} group; chown 70001:${inside(65534)} nogroup
+       chown ${inside(1000)}:70002 in-shared in-shared/f; chmod 2700 in-shared`,
+    );
+    expect(made).toEqual(done);
+    expect(seen(where.work, names)).toEqual([
+      "user 70001:70001 644",
+      "nobody 70001:70001 644",
+      "group 70001:70001 644",
+      "nogroup 70001:70001 644",
+      "in-shared 70001:70001 2700",
+      "in-shared/f 70001:70001 644",
+    ]);
   });
 
   it("follows no link, wherever it leads", async () => {

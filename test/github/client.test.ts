@@ -144,10 +144,12 @@ describe("GitHub's refusals are told apart:", () => {
     ["half an answer", { status: 200, body: '{"id":' }, "GITHUB_UNEXPECTED", /for the App makes no sense/],
     [
       "a way elsewhere",
-      { status: 302, headers: { location: "/api/v3/app" } },
-      "GITHUB_UNAVAILABLE",
-      /cannot be reached/,
+      { status: 307, headers: { location: "https://other.test/" } },
+      "GITHUB_UNEXPECTED",
+      /^localhost:\d+ sends Podbot to "https:\/\/other\.test\/" \(HTTP 307\), and Podbot does not follow\.$/,
     ],
+    ["a way to nowhere", { status: 302 }, "GITHUB_UNEXPECTED", /sends Podbot elsewhere \(HTTP 302\)/],
+    ["that nothing has changed", { status: 304 }, "GITHUB_UNEXPECTED", /\(HTTP 304\)/],
   ])("%s", async (_, trouble, code, message) => {
     const { town, clock, client } = await open();
     town.troubles.push(trouble);

@@ -98,7 +98,7 @@ describe("podbot github check behind a proxy", () => {
     town.troubles.push({ status: 302, headers: { location: "http://127.0.0.1:9/" }, body: {} });
     const { status, stdout } = await check(world);
     expect([status, town.asked]).toEqual([125, ["GET /app"]]);
-    expect(stdout).toContain("missing  app");
+    expect(stdout).toContain('sends Podbot to "http://127.0.0.1:9/" (HTTP 302), and Podbot does not follow');
   });
 
   test("that is excepted, or for a server of this machine's, goes without it", async () => {

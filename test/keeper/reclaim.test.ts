@@ -34,7 +34,7 @@ describe("files that others inside have left", () => {
     const [text = "", ...more] = await reclaim(sandbox, planInImage([]));
     expect(more).toEqual([]);
     expect(text).toContain(`status ${code}`);
-    expect(text).toContain(`podman unshare chown -R 0:0 ${cwd}`);
+    expect(text).toContain(`podman unshare find ${cwd} ! -uid 0 -exec chown -h 0:0 {} +`);
   });
 
   const root = { uid: 0, gid: 0 };

@@ -56,6 +56,23 @@ describe("places where root changes the kernel", () => {
   });
 });
 
+describe("what the kernel tells of keys and of itself", () => {
+  const tree: Tree = { "/proc/keys": "file", "/proc/key-users": "file", "/proc/slabinfo": "file" };
+  const masked = (uid: number, nesting: boolean) =>
+    planFor([], tree, { request: { uid, nesting } })
+      .operations.filter(({ kind }) => kind === "mask")
+      .map(({ target }) => target);
+
+  test("is masked, more of it for root", () => {
+    expect(masked(1000, false)).toEqual(["/proc/key-users", "/proc/keys"]);
+    expect(masked(0, false)).toEqual(["/proc/key-users", "/proc/keys", "/proc/slabinfo"]);
+  });
+
+  test("is not where sandboxes are built inside, which need a whole /proc", () => {
+    expect([masked(1000, true), masked(0, true)]).toEqual([[], []]);
+  });
+});
+
 describe("a minimal root", () => {
   const tree: Tree = {
     "/usr/bin": "directory",

@@ -10,7 +10,7 @@ describe("the questions of a request", () => {
     expect(ask).toMatchObject({ cwd, home, uid: 1000, commands, path: "/usr/bin", network: false, emptyRoot: false });
     expect(ask.rules[0]).toBe(rule);
     expect(ask.rules.slice(1)).toEqual(
-      ["/", "/opt/podbot/enter", "/opt/podbot/shim"].map((pattern) => ({
+      ["/", "/opt/podbot/enter", "/opt/podbot/shim", "/proc/key-users", "/proc/keys"].map((pattern) => ({
         access: "ro",
         pattern,
         written: pattern,
@@ -33,7 +33,7 @@ describe("the questions of a request", () => {
     const patterns = questions(ordinaryRequest({ dockerSocket: "/run/docker.sock" })).rules.map(
       ({ pattern }) => pattern,
     );
-    expect(patterns.at(-1)).toBe("/run/docker.sock");
+    expect(patterns).toContain("/run/docker.sock");
   });
 
   test("include where root could change the kernel, if it is root who asks", () => {

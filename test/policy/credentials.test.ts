@@ -33,6 +33,12 @@ describe("credential stores", () => {
     [".mozilla", "a browser"],
     [".config/google-chrome", "a browser"],
     [".bash_history", "what was typed"],
+    [".local/state/bash", "what was typed"],
+    [".Xauthority", "the display"],
+    [".config/Code/User/globalStorage", "an editor's extensions"],
+    [".config/helm", "registries of charts"],
+    [".bundle", "registries of gems"],
+    [".qwen/oauth_creds.json", "an agent"],
   ])("count %s in: %s", (store) => {
     expect(credentialStores).toContain(store);
   });
@@ -52,6 +58,7 @@ describe("stores that a variable puts elsewhere", () => {
   test.each([
     ["XDG_CONFIG_HOME", ".config/", "/gh"],
     ["XDG_DATA_HOME", ".local/share/", "/keyrings"],
+    ["XDG_STATE_HOME", ".local/state/", "/nvim/shada"],
   ])("below %s are all those that lie below %s, as %s does", (name, prefix, example) => {
     const places = relocatedStores[name] ?? [];
     expect(places).toContain(example);

@@ -303,6 +303,16 @@ describe("started by root", () => {
   });
 });
 
+test("the caller's keys are not listed, nor what the kernel tells its root of memory", async () => {
+  const world = newWorld();
+  const files = "/proc/keys /proc/key-users /proc/slabinfo /proc/vmallocinfo /proc/timer_list /proc/kpagecount";
+  const script = `for file in ${files}; do head -c 1 $file 2>/dev/null | wc -c; done | sort | uniq -c | tr -s " "`;
+  expect((await world.inside(script)).stdout).toBe(" 6 0\n");
+  // A sandbox that has sandboxes inside must show all of /proc.
+  world.env["PODBOT_SANDBOX_NESTING"] = "true";
+  expect((await world.inside("head -c 1 /proc/key-users | wc -c")).stdout).toBe("1\n");
+});
+
 describe("the owner's own variables", () => {
   test("act inside only: a preloaded library is not loaded by the wall", async () => {
     const world = newWorld();

@@ -97,6 +97,15 @@ int main(int count, char **names) {
   PROBE("ioctl TIOCSTI", syscall(SYS_ioctl, (long)terminal(), 0x5412L, "x"));
   PROBE("ioctl TIOCSTI, upper half set", syscall(SYS_ioctl, (long)terminal(), HIGH | 0x5412L, "x"));
   PROBE("ioctl TIOCLINUX", syscall(SYS_ioctl, (long)terminal(), 0x541cL, "\2"));
+  PROBE("ioctl TIOCEXCL", syscall(SYS_ioctl, (long)terminal(), (long)TIOCEXCL, 0L));
+  PROBE("ioctl TIOCSETD", syscall(SYS_ioctl, (long)terminal(), (long)TIOCSETD, &(int){0}));
+  PROBE("ioctl KDSKBMODE", syscall(SYS_ioctl, (long)terminal(), 0x4b45L, 4L));
+  PROBE("ioctl VT_ACTIVATE", syscall(SYS_ioctl, (long)terminal(), 0x5606L, 1L));
+  PROBE("setpriority PRIO_PGRP", syscall(SYS_setpriority, 1L, 0L, 19L));
+  PROBE("setpriority PRIO_USER, upper half set", syscall(SYS_setpriority, HIGH | 2L, 0L, 19L));
+  PROBE("ioprio_set IOPRIO_WHO_PGRP", syscall(SYS_ioprio_set, 2L, 0L, 3L << 13));
+  PROBE("setpriority PRIO_PROCESS", syscall(SYS_setpriority, 0L, 0L, 19L));
+  PROBE("ioprio_set IOPRIO_WHO_PROCESS", syscall(SYS_ioprio_set, 1L, 0L, 3L << 13));
   PROBE("ioctl TIOCGWINSZ", syscall(SYS_ioctl, (long)terminal(), (long)TIOCGWINSZ, &(struct winsize){0}));
 
   PROBE("socket AF_VSOCK", syscall(SYS_socket, 40L, (long)SOCK_STREAM, 0L));

@@ -40,7 +40,12 @@ const modeOf: Record<string, number> = {
   open: 2,
   openat: 3,
 };
-const arguable = new Set(["clone", "ioctl", "socket", "socketpair", "unshare", ...Object.keys(modeOf)]);
+const priorities = ["setpriority", "ioprio_set"];
+const arguable = new Set([
+  ...["clone", "ioctl", "socket", "socketpair", "unshare"],
+  ...priorities,
+  ...Object.keys(modeOf),
+]);
 
 const namespaceBits = [0x80, 0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000];
 
@@ -65,7 +70,12 @@ function expected(arch: SeccompArch, nesting: boolean, nr: number, args: readonl
     const creates = (flags & 0o100) !== 0 || (flags & 0o20000000) !== 0;
     return creates && ([first, second, third, fourth][mode] as number) & 0o4000 ? errno("EPERM") : allow;
   }
-  if (name === "ioctl") return second === 0x5412 || second === 0x541c ? errno("EPERM") : allow;
+  if (name === "ioctl") {
+    const isConsoles = (second >= 0x4b00 && second < 0x4c00) || (second >= 0x5600 && second < 0x5700);
+    return [0x5412, 0x541c, 0x540c, 0x5423].includes(second) || isConsoles ? errno("EPERM") : allow;
+  }
+  if (name === "setpriority") return first === 0 ? allow : errno("EPERM");
+  if (name === "ioprio_set") return first === 1 ? allow : errno("EPERM");
   if (name === "socket" || name === "socketpair") {
     if (second % 16 === 10 || ![1, 2, 10, 16].includes(first)) return errno("EAFNOSUPPORT");
     return first === 16 && third !== 0 ? errno("EPROTONOSUPPORT") : allow;
@@ -112,9 +122,7 @@ describe.each(variants)("the filter for $arch, nesting: $nesting,", ({ arch, nes
     const low = fc.oneof(
       fc.nat(50),
       fc.constantFrom(
-        0x5412,
-        0x541c,
-        0x5413,
+        ...[0x5412, 0x541c, 0x5413, 0x540c, 0x5423, 0x4b33, 0x4c00, 0x5601, 0x55ff, 0xc0d05601],
         ...namespaceBits,
         0o100,
         0o4755,
