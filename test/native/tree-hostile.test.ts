@@ -4,7 +4,7 @@ import { linkSync, lstatSync, readdirSync, readFileSync, readlinkSync, renameSyn
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { buildPrograms } from "./programs.ts";
-import { type Bench, bind, emptyRoot, give, openBench, starts, step, withContent } from "./tree.ts";
+import { type Bench, bind, emptyRoot, give, openBench, snapshot, starts, step, withContent } from "./tree.ts";
 
 let bench: Bench;
 beforeAll(() => {
@@ -296,14 +296,3 @@ describe.each(starts)("podbot-launch, %s build, started by %s", (build, user) =>
     },
   );
 });
-
-/** Everything that there is to be known of a directory, save when it was read. */
-function snapshot(directory: string): readonly string[] {
-  return readdirSync(directory, { withFileTypes: true }).flatMap((entry) => {
-    const path = join(directory, entry.name);
-    const { mode, ino, uid, nlink, size, mtimeMs, ctimeMs } = lstatSync(path);
-    const content = entry.isFile() ? readFileSync(path, "utf8") : "";
-    const line = [path, mode, ino, uid, nlink, size, mtimeMs, ctimeMs, content].join();
-    return entry.isDirectory() ? [line, ...snapshot(path)] : [line];
-  });
-}

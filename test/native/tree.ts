@@ -8,6 +8,8 @@ import {
   mkdirSync,
   mkdtempSync,
   openSync,
+  readdirSync,
+  readFileSync,
   rmSync,
   writeFileSync,
 } from "node:fs";
@@ -124,3 +126,14 @@ export function bind(access: string, source: string, target = source): Buffer {
 
 /** An empty root in memory. */
 export const emptyRoot = step("tmpfs", "0755", "/");
+
+/** Everything that there is to be known of a directory, save when it was read. */
+export function snapshot(directory: string): readonly string[] {
+  return readdirSync(directory, { withFileTypes: true }).flatMap((entry) => {
+    const path = join(directory, entry.name);
+    const { mode, ino, uid, nlink, size, mtimeMs, ctimeMs } = lstatSync(path);
+    const content = entry.isFile() ? readFileSync(path, "utf8") : "";
+    const line = [path, mode, ino, uid, nlink, size, mtimeMs, ctimeMs, content].join();
+    return entry.isDirectory() ? [line, ...snapshot(path)] : [line];
+  });
+}
