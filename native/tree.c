@@ -91,7 +91,7 @@ static void own(int file) {
     struct own_mount *mount = malloc(sizeof *mount);
     if (mount == NULL) fail("out of memory");
     *mount = (struct own_mount){fcntl(file, F_DUPFD_CLOEXEC, 0), mount_id(file), tree.own};
-    if (mount->file < 0) fail_with_error("cannot keep a mount open");
+    if (mount->file < 0) fail_with_error("cannot hold a mount open");
     if (mount->id == 0) fail("cannot tell mounts apart: the kernel is older than 5.8");
     tree.own = mount;
 }

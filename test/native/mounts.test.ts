@@ -1,5 +1,5 @@
 // @module-tag security
-import { writeFileSync } from "node:fs";
+import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { buildPrograms } from "./programs.ts";
@@ -109,6 +109,18 @@ describe.each(starts)("podbot-enter --mounts, %s build, started by %s,", (build,
       const edit = edited(host, `s#^inode [0-9]*:[0-9]* \\(${place}\\)$#inode 1:1 \\1#`);
       expect(enter(host, { between: edit })).toEqual(refusal(place, "another file or directory is mounted there"));
     }
+  });
+
+  it("begins nothing where the way to a place was shut, unless only root could go it before", () => {
+    const host = prepare();
+    const place = give(join(host, "rw/dir"), user, null);
+    const steps = [bind("ro", place)];
+    const between = `chmod 0 ${host}/rw`;
+    const shut = enter(host, { steps, between });
+    const changed = refusal(place, "another file or directory is mounted there");
+    expect(shut).toEqual(user === "root" ? ran : changed);
+    chmodSync(join(host, "rw"), 0o755);
+    expect(enter(host, { steps })).toEqual(ran);
   });
 
   it("begins nothing where a mount is of another device", () => {
