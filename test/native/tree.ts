@@ -115,7 +115,7 @@ export function withContent(kind: "file" | "cover", mode: string, target: string
   return Buffer.concat([step(kind, mode, target), Buffer.from(content)]);
 }
 
-export function identityOf(path: string): string {
+function identityOf(path: string): string {
   const { dev, ino } = lstatSync(path);
   return `${dev}:${ino}`;
 }
