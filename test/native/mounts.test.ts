@@ -2,14 +2,9 @@
 import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { buildPrograms } from "./programs.ts";
-import { type Bench, bind, give, openBench, type Posted, starts, step, withContent } from "./tree.ts";
+import { bind, give, openBench, type Posted, starts, step, withContent } from "./tree.ts";
 
-let bench: Bench;
-beforeAll(() => {
-  buildPrograms();
-  bench = openBench(afterAll);
-});
+const bench = openBench(beforeAll, afterAll);
 
 let made = 0;
 

@@ -5,14 +5,10 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { letter, record } from "./letter.ts";
-import { buildPrograms, compile, environment, makeRandom, sanitized } from "./programs.ts";
-import { type Bench, bind, emptyRoot, give, openBench, snapshot, starts, step, withContent } from "./tree.ts";
+import { compile, environment, makeRandom, sanitized } from "./programs.ts";
+import { bind, emptyRoot, give, openBench, snapshot, starts, step, withContent } from "./tree.ts";
 
-let bench: Bench;
-beforeAll(() => {
-  buildPrograms();
-  bench = openBench(afterAll);
-});
+const bench = openBench(beforeAll, afterAll);
 
 const unterminated = step("tmpfs", "0755", "/a").subarray(0, -1);
 

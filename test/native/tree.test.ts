@@ -3,14 +3,9 @@ import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, statSync } fro
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { buildPrograms } from "./programs.ts";
-import { type Bench, bind, emptyRoot, give, openBench, type Post, starts, step, withContent } from "./tree.ts";
+import { bind, emptyRoot, give, openBench, type Post, starts, step, withContent } from "./tree.ts";
 
-let bench: Bench;
-beforeAll(() => {
-  buildPrograms();
-  bench = openBench(afterAll);
-});
+const bench = openBench(beforeAll, afterAll);
 
 let made = 0;
 

@@ -16,7 +16,7 @@ import {
 import { join } from "node:path";
 import { patience } from "../faults/thorough.ts";
 import { type LetterRecord, letter } from "./letter.ts";
-import { environment, ordinary, type Programs, sanitized } from "./programs.ts";
+import { buildPrograms, environment, ordinary, type Programs, sanitized } from "./programs.ts";
 
 /** Who starts podbot-launch. Only root can start it as another user too. */
 export const users = process.getuid?.() === 0 ? (["root", "ordinary user"] as const) : (["ordinary user"] as const);
@@ -64,22 +64,23 @@ export function give(path: string, user: User, content?: string | null): string 
   return path;
 }
 
-export function openBench(onEnd: (remove: () => void) => void): Bench {
+export function openBench(onStart: (prepare: () => void) => void, onEnd: (remove: () => void) => void): Bench {
   const scratch = mkdtempSync("/var/tmp/podbot-tree-");
   onEnd(() => rmSync(scratch, { recursive: true, force: true }));
   chmodSync(scratch, 0o755);
-  const copy = (from: string, name: string) => {
-    const to = join(scratch, name);
-    copyFileSync(from, to);
-    chmodSync(to, 0o755);
-    return to;
-  };
-  const programs = Object.fromEntries(
-    [ordinary, sanitized].map(({ build, launch, enter }) => [
-      build,
-      { launch: copy(launch, `launch-${build}`), enter: copy(enter, `enter-${build}`) },
-    ]),
-  ) as unknown as Bench["programs"];
+  const copies = [ordinary, sanitized].map(({ build, launch, enter }) => {
+    const copy = { launch: join(scratch, `launch-${build}`), enter: join(scratch, `enter-${build}`) };
+    return { build, copy, originals: { launch, enter } };
+  });
+  onStart(() => {
+    buildPrograms();
+    for (const { copy, originals } of copies) {
+      copyFileSync(originals.launch, copy.launch);
+      copyFileSync(originals.enter, copy.enter);
+      for (const path of Object.values(copy)) chmodSync(path, 0o755);
+    }
+  });
+  const programs = Object.fromEntries(copies.map(({ build, copy }) => [build, copy])) as unknown as Bench["programs"];
   const standIn = join(scratch, "stand-in");
   writeFileSync(standIn, '#!/bin/sh\nshift 3\nexec "$@"\n', { mode: 0o755 });
   const letterPath = join(scratch, "letter");
