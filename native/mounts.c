@@ -14,7 +14,7 @@ struct place {
     char *path;
     dev_t device;
     ino_t inode;
-    bool is_any;
+    bool is_any, is_found;
 };
 
 struct mounts {
@@ -63,11 +63,11 @@ static void remember(struct mounts *mounts, struct place place) {
 }
 
 void add_mount(struct mounts *mounts, const char *place, const struct stat *stat) {
-    remember(mounts, (struct place){(char *)place, stat->st_dev, stat->st_ino, false});
+    remember(mounts, (struct place){(char *)place, stat->st_dev, stat->st_ino, false, false});
 }
 
 void expect_any_below(struct mounts *mounts, const char *place) {
-    remember(mounts, (struct place){(char *)place, 0, 0, true});
+    remember(mounts, (struct place){(char *)place, 0, 0, true, false});
 }
 
 static bool is_within(const char *path, size_t length, const char *directory, size_t above) {
@@ -151,50 +151,66 @@ static char *unescaped(const char *written, size_t length) {
     return path;
 }
 
-static bool is_planned(const struct mounts *sorted, const char *written, size_t length) {
+/* The mounts that can be seen, each at a place of its own, by their places. */
+static struct mounts visible(const struct mounts *mounts) {
+    struct mounts seen = {resize(NULL, (mounts->count + 1) * sizeof *mounts->places), 0, 0};
+    for (size_t at = 0; at < mounts->count; at++) {
+        if (!mounts->places[at].is_any && !is_covered(mounts, at)) seen.places[seen.count++] = mounts->places[at];
+    }
+    if (seen.count > 0) qsort(seen.places, seen.count, sizeof *seen.places, by_path);
+    return seen;
+}
+
+static bool find_place(const struct mounts *seen, const char *written, size_t length) {
     struct place wanted = {.path = unescaped(written, length)};
-    bool found = bsearch(&wanted, sorted->places, sorted->count, sizeof wanted, by_path) != NULL;
+    struct place *found = seen->count == 0 ? NULL : bsearch(&wanted, seen->places, seen->count, sizeof wanted, by_path);
     free(wanted.path);
-    return found;
+    if (found != NULL) found->is_found = true;
+    return found != NULL;
 }
 
-static struct mounts sort(const struct mounts *mounts) {
-    struct mounts sorted = {resize(NULL, (mounts->count + 1) * sizeof *mounts->places), mounts->count, mounts->count};
-    memcpy(sorted.places, mounts->places, mounts->count * sizeof *mounts->places);
-    qsort(sorted.places, sorted.count, sizeof *sorted.places, by_path);
-    return sorted;
-}
-
-char *list_mounts(const struct mounts *mounts, const char *mountinfo, const char *root, size_t *length) {
-    struct text lines = {NULL, 0, 0}, list = {NULL, 0, 0};
-    if (!read_path(mountinfo, &lines)) return NULL;
-    struct mounts sorted = sort(mounts);
+/* Adds the lines of mountinfo for what is mounted at `root` and below. */
+static void add_lines(struct text *list, const char *lines, const char *root, const struct mounts *seen) {
     size_t above = strlen(root);
     struct line line;
-    for (const char *rest = lines.bytes; (rest = next_line(rest, &line)) != NULL;) {
+    for (const char *rest = lines; (rest = next_line(rest, &line)) != NULL;) {
         const char *place = line.words[PLACE];
         int size = line.lengths[PLACE];
         if (!is_within(place, (size_t)size, root, above)) continue;
         bool is_root = (size_t)size == above;
         place = is_root ? "/" : place + above;
         size = is_root ? 1 : size - (int)above;
-        add_line(&list, is_planned(&sorted, place, (size_t)size) ? "mount" : "beside", &line, place, size);
+        add_line(list, find_place(seen, place, (size_t)size) ? "mount" : "beside", &line, place, size);
     }
-    free(sorted.places);
-    for (size_t at = 0; at < mounts->count; at++) {
-        const struct place *place = &mounts->places[at];
-        char *entry = NULL;
-        if (!place->is_any && is_covered(mounts, at)) continue;
-        int size = place->is_any ? asprintf(&entry, "any %s", place->path)
-                                 : asprintf(&entry, "inode %llu:%llu %s", (unsigned long long)place->device,
-                                            (unsigned long long)place->inode, place->path);
-        if (size < 0) end_without_memory();
-        add(&list, entry, (size_t)size + 1);
-        free(entry);
-    }
+}
+
+static void add_place(struct text *list, const struct place *place) {
+    char *entry = NULL;
+    int size = place->is_any ? asprintf(&entry, "any %s", place->path)
+                             : asprintf(&entry, "inode %llu:%llu %s", (unsigned long long)place->device,
+                                        (unsigned long long)place->inode, place->path);
+    if (size < 0) end_without_memory();
+    add(list, entry, (size_t)size + 1);
+    free(entry);
+}
+
+char *list_mounts(const struct mounts *mounts, const char *mountinfo, const char *root, size_t *length,
+                  const char **lost) {
+    struct text lines = {NULL, 0, 0}, list = {NULL, 0, 0};
+    if (!read_path(mountinfo, &lines)) return NULL;
+    struct mounts seen = visible(mounts);
+    add_lines(&list, lines.bytes, root, &seen);
     free(lines.bytes);
+    for (size_t at = 0; at < mounts->count; at++) {
+        if (mounts->places[at].is_any) add_place(&list, &mounts->places[at]);
+    }
+    for (size_t at = 0; at < seen.count; at++) {
+        add_place(&list, &seen.places[at]);
+        if (!seen.places[at].is_found) *lost = seen.places[at].path;
+    }
+    free(seen.places);
     *length = list.length;
-    return list.bytes;
+    return *lost == NULL ? list.bytes : NULL;
 }
 
 /* Whether an entry must be found, beside what it says: "DEVICE OPTIONS PLACE", or the place alone. */
@@ -221,17 +237,28 @@ static const char *behind(const char *entry, const char *kind) {
     return strncmp(entry, kind, length) == 0 && entry[length] == ' ' ? entry + length + 1 : NULL;
 }
 
-static const char *place_of(const char *text) { return strchr(strchr(text, ' ') + 1, ' ') + 1; }
-
-static bool is_any(const struct entries *any, const char *place) {
-    for (size_t at = 0; at < any->count; at++) {
-        if (is_within(place, strlen(place), any->list[at].text, strlen(any->list[at].text))) return true;
+/* What is behind the second space of "DEVICE OPTIONS PLACE"; NULL if that is no place. */
+static const char *place_of(const char *text) {
+    for (int spaces = 0; spaces < 2; spaces++) {
+        text = strchr(text, ' ');
+        if (text == NULL) return NULL;
+        text++;
     }
-    return false;
+    return *text == '/' ? text : NULL;
+}
+
+static bool is_any(const struct entries *any, const char *written) {
+    char *place = unescaped(written, strlen(written));
+    bool found = false;
+    for (size_t at = 0; at < any->count && !found; at++) {
+        found = is_within(place, strlen(place), any->list[at].text, strlen(any->list[at].text));
+    }
+    free(place);
+    return found;
 }
 
 static void collect_mount(struct entries *mounts, const struct entries *any, const char *text, bool may_be_missing) {
-    if (text != NULL && !is_any(any, place_of(text))) collect(mounts, text, may_be_missing);
+    if (!is_any(any, place_of(text))) collect(mounts, text, may_be_missing);
 }
 
 static int by_text(const void *one, const void *other) {
@@ -239,8 +266,8 @@ static int by_text(const void *one, const void *other) {
 }
 
 static const char *compare_lines(struct entries *expected, struct entries *found, const char **place) {
-    qsort(expected->list, expected->count, sizeof *expected->list, by_text);
-    qsort(found->list, found->count, sizeof *found->list, by_text);
+    if (expected->count > 0) qsort(expected->list, expected->count, sizeof *expected->list, by_text);
+    if (found->count > 0) qsort(found->list, found->count, sizeof *found->list, by_text);
     for (size_t wanted = 0, at = 0; wanted < expected->count || at < found->count;) {
         const struct entry *next = &expected->list[wanted], *here = &found->list[at];
         int order = at == found->count ? -1 : wanted == expected->count ? 1 : by_text(next, here);
@@ -253,11 +280,14 @@ static const char *compare_lines(struct entries *expected, struct entries *found
     return NULL;
 }
 
-/* `entry` is "DEVICE:INODE PLACE". A place that may not be looked up inside has its line of mountinfo alone. */
+/*
+ * `entry` is "DEVICE:INODE PLACE". A place that root may not look up inside has its line of mountinfo alone: outside,
+ * root may. An ordinary user mounts nothing where it may not look, so there an agent has shut a directory meanwhile.
+ */
 static bool is_same_inode(const char *entry, const char **place) {
     *place = strchr(entry, ' ') + 1;
     int file = open(*place, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    if (file < 0) return errno == EACCES;
+    if (file < 0) return errno == EACCES && getuid() == 0;
     struct stat stat;
     char found[64];
     bool done = fstat(file, &stat) == 0;
@@ -266,32 +296,62 @@ static bool is_same_inode(const char *entry, const char **place) {
     return done && strncmp(entry, found, strlen(found)) == 0;
 }
 
-const char *compare_mounts(int list, const char **place) {
-    struct text expected = {NULL, 0, 0}, lines = {NULL, 0, 0}, own = {NULL, 0, 0};
-    struct entries mounts = {NULL, 0}, inodes = {NULL, 0}, any = {NULL, 0}, found = {NULL, 0};
-    *place = "/proc/self/mountinfo";
-    if (!read_whole(list, &expected) || !read_path(*place, &lines)) return "the list of mounts cannot be read";
+/* What a list says, by kind. */
+struct expectation {
+    struct entries mounts, beside, inodes, any;
+};
 
-    const char *end = expected.bytes + expected.length - 1;
-    for (const char *entry = expected.bytes; entry < end; entry += strlen(entry) + 1) {
-        if (behind(entry, "any") != NULL) collect(&any, behind(entry, "any"), true);
-        if (behind(entry, "inode") != NULL) collect(&inodes, behind(entry, "inode"), false);
+/* False if there is something else than an entry. */
+static bool take_entry(const char *entry, struct expectation *expected) {
+    const char *mount = behind(entry, "mount"), *beside = behind(entry, "beside");
+    const char *inode = behind(entry, "inode"), *any = behind(entry, "any");
+    if (mount != NULL && place_of(mount) != NULL) collect(&expected->mounts, mount, false);
+    else if (beside != NULL && place_of(beside) != NULL) collect(&expected->beside, beside, true);
+    else if (inode != NULL && strstr(inode, " /") != NULL) collect(&expected->inodes, inode, false);
+    else if (any != NULL && *any == '/') collect(&expected->any, any, true);
+    else return false;
+    return true;
+}
+
+/* Each entry ends with NUL. Behind them all is the one of read_whole(). */
+static bool take_entries(const struct text *list, struct expectation *expected) {
+    const char *end = list->bytes + list->length - 1;
+    if (end > list->bytes && end[-1] != '\0') return false;
+    for (const char *entry = list->bytes; entry < end; entry += strlen(entry) + 1) {
+        if (!take_entry(entry, expected)) return false;
     }
-    for (const char *entry = expected.bytes; entry < end; entry += strlen(entry) + 1) {
-        collect_mount(&mounts, &any, behind(entry, "mount"), false);
-        collect_mount(&mounts, &any, behind(entry, "beside"), true);
-    }
+    return true;
+}
+
+static void collect_lines(struct entries *found, struct text *lines, const struct entries *any, struct text *kept) {
     struct line line;
-    for (const char *rest = lines.bytes; (rest = next_line(rest, &line)) != NULL;) {
-        add_line(&own, "here", &line, line.words[PLACE], line.lengths[PLACE]);
+    for (const char *rest = lines->bytes; (rest = next_line(rest, &line)) != NULL;) {
+        add_line(kept, "here", &line, line.words[PLACE], line.lengths[PLACE]);
     }
-    for (const char *entry = own.bytes; entry < own.bytes + own.length; entry += strlen(entry) + 1) {
-        collect_mount(&found, &any, behind(entry, "here"), false);
+    for (const char *entry = kept->bytes; entry < kept->bytes + kept->length; entry += strlen(entry) + 1) {
+        collect_mount(found, any, behind(entry, "here"), false);
     }
+}
+
+const char *compare_mounts(int list, const char **place) {
+    struct text listed = {NULL, 0, 0}, lines = {NULL, 0, 0}, kept = {NULL, 0, 0};
+    struct expectation expected = {{NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}};
+    struct entries mounts = {NULL, 0}, found = {NULL, 0};
+    *place = "/proc/self/mountinfo";
+    if (!read_whole(list, &listed) || !take_entries(&listed, &expected) || !read_path(*place, &lines)) {
+        return "the list of mounts cannot be read";
+    }
+    const struct entries *all[] = {&expected.mounts, &expected.beside};
+    for (size_t kind = 0; kind < 2; kind++) {
+        for (size_t at = 0; at < all[kind]->count; at++) {
+            collect_mount(&mounts, &expected.any, all[kind]->list[at].text, all[kind]->list[at].may_be_missing);
+        }
+    }
+    collect_lines(&found, &lines, &expected.any, &kept);
 
     const char *wrong = compare_lines(&mounts, &found, place);
-    for (size_t at = 0; wrong == NULL && at < inodes.count; at++) {
-        if (!is_same_inode(inodes.list[at].text, place)) wrong = "another file or directory is mounted there";
+    for (size_t at = 0; wrong == NULL && at < expected.inodes.count; at++) {
+        if (!is_same_inode(expected.inodes.list[at].text, place)) wrong = "another file or directory is mounted there";
     }
     return wrong;
 }

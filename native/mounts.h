@@ -20,8 +20,13 @@ struct mounts *begin_mounts(void);
 void add_mount(struct mounts *mounts, const char *place, const struct stat *stat);
 void expect_any_below(struct mounts *mounts, const char *place);
 
-/* Of what is mounted at `root` and below, by this file of the kernel's. NULL if that cannot be read. */
-char *list_mounts(const struct mounts *mounts, const char *mountinfo, const char *root, size_t *length);
+/*
+ * Of what is mounted at `root` and below, by this file of the kernel's. NULL if that cannot be read, or if a mount has
+ * left its place: when another process moves the directory that it lies on, the mount goes along. Then `lost` is where
+ * it was.
+ */
+char *list_mounts(const struct mounts *mounts, const char *mountinfo, const char *root, size_t *length,
+                  const char **lost);
 
 /* Returns NULL if the mounts here are those of the list; otherwise why not, and the place that differs. */
 const char *compare_mounts(int list, const char **place);

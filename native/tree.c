@@ -20,8 +20,12 @@
 
 enum { MOST_WORDS = 5, LONGEST_NAME = 256 };
 
-/* A file system or directory of Podbot's, in which missing mount points may be made. */
+/*
+ * A file system or directory of Podbot's, in which missing mount points may be made. It stays open, because the kernel
+ * gives the number of a mount that is gone to the next one, which may be the host's.
+ */
 struct own_mount {
+    int file;
     uint64_t id;
     struct own_mount *next;
 };
@@ -86,9 +90,19 @@ void begin_tree(void) {
 static void own(int file) {
     struct own_mount *mount = malloc(sizeof *mount);
     if (mount == NULL) fail("out of memory");
-    *mount = (struct own_mount){mount_id(file), tree.own};
+    *mount = (struct own_mount){fcntl(file, F_DUPFD_CLOEXEC, 0), mount_id(file), tree.own};
+    if (mount->file < 0) fail_with_error("cannot hold a mount open");
     if (mount->id == 0) fail("cannot tell mounts apart: the kernel is older than 5.8");
     tree.own = mount;
+}
+
+static void disown_all(void) {
+    while (tree.own != NULL) {
+        struct own_mount *mount = tree.own;
+        tree.own = mount->next;
+        close(mount->file);
+        free(mount);
+    }
 }
 
 static bool is_own(int file) {
@@ -105,28 +119,45 @@ static struct stat look_at(int file) {
     return stat;
 }
 
+/* Each place has one spelling: the kernel's in its list of mounts, with which this program's is compared. */
+static const char *below_root(const char *path) {
+    if (path[0] != '/') fail("the letter names a path that is not absolute");
+    if (path[1] == '\0') return ".";
+    for (const char *name = path + 1; name != NULL; name = strchr(name, '/')) {
+        name += *name == '/' && name != path + 1;
+        size_t length = strcspn(name, "/");
+        bool is_dots = length <= 2 && strncmp(name, "..", length) == 0;
+        if (length >= LONGEST_NAME || is_dots) fail("the letter names a path that cannot be");
+    }
+    return path + 1;
+}
+
 /* Copies the next name of a path. Returns what is behind it; NULL at the end. */
 static const char *next_name(const char *path, char name[LONGEST_NAME]) {
-    path += strspn(path, "/");
     size_t length = strcspn(path, "/");
-    if (length == 0) return NULL;
-    bool is_dots = length <= 2 && strncmp(path, "..", length) == 0;
-    if (length >= LONGEST_NAME || is_dots) fail("the letter names a path that cannot be");
+    if (length == 0 || length >= LONGEST_NAME) return NULL;
     memcpy(name, path, length);
     name[length] = '\0';
-    return path + length;
+    return path + length + (path[length] == '/');
+}
+
+/* ENOTDIR from a descriptor that names a link means that the link was on the way. */
+static void blame_link(int file) {
+    struct stat stat;
+    if (errno == ENOTDIR && fstat(file, &stat) == 0) errno = S_ISLNK(stat.st_mode) ? ELOOP : ENOTDIR;
 }
 
 /*
- * Opens what an absolute path names below a directory, name by name, and never through a link: openat2 could do so at
- * once, but is not allowed within another sandbox. -1 with errno: ENOTDIR where a link is on the way.
+ * Opens what lies below a directory, name by name, and never through a link: openat2 could do so at once, but is not
+ * allowed within another sandbox. -1 with errno: ELOOP where a link is on the way.
  */
 static int open_below(int directory, const char *path) {
-    if (path[0] != '/') fail("the letter names a path that is not absolute");
     char name[LONGEST_NAME];
     int here = openat(directory, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (strcmp(path, ".") == 0) return here;
     for (const char *rest = path; here >= 0 && (rest = next_name(rest, name)) != NULL;) {
         int next = openat(here, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        if (next < 0) blame_link(here);
         int error = errno;
         close(here);
         errno = error;
@@ -134,8 +165,6 @@ static int open_below(int directory, const char *path) {
     }
     return here;
 }
-
-static bool is_last(const char *rest) { return rest[strspn(rest, "/")] == '\0'; }
 
 /* Where a name is missing in a directory of the host's, something was moved since the plan. */
 static void make(int directory, const char *name, bool as_directory, mode_t mode, const char *target) {
@@ -148,14 +177,15 @@ static void make(int directory, const char *name, bool as_directory, mode_t mode
 
 /* The directory that holds the last name of a path, which is copied; what is missing on the way is made. */
 static int open_parent(const char *target, char name[LONGEST_NAME]) {
-    int directory = open_below(tree.root, "/");
-    const char *rest = next_name(target, name);
-    if (directory < 0 || rest == NULL) fail_at(target, "it has no name");
-    while (!is_last(rest)) {
-        int next = openat(directory, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (tree.root < 0) fail("the letter's first step is not about the root");
+    int directory = open_below(tree.root, ".");
+    const char *rest = next_name(below_root(target), name);
+    if (directory < 0 || rest == NULL || strcmp(target, "/") == 0) fail_at(target, "it has no name");
+    while (*rest != '\0') {
+        int next = open_below(directory, name);
         if (next < 0 && errno == ENOENT) {
             make(directory, name, true, 0755, target);
-            next = openat(directory, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+            next = open_below(directory, name);
         }
         if (next < 0 || !S_ISDIR(look_at(next).st_mode)) fail_at(target, "on the way to it is something else than directories");
         close(directory);
@@ -165,65 +195,74 @@ static int open_parent(const char *target, char name[LONGEST_NAME]) {
     return directory;
 }
 
-/* Node knows numbers to 53 bits, and writes them so. */
-static bool has_identity(const struct stat *stat, const char *identity) {
-    char *end;
-    double device = strtod(identity, &end);
-    if (*end != ':') fail("the letter names no identity");
-    return (double)stat->st_dev == device && (double)stat->st_ino == strtod(end + 1, NULL);
+static int open_present(const char *target) {
+    if (tree.root < 0) fail("the letter's first step is not about the root");
+    return open_below(tree.root, below_root(target));
 }
 
 /* What a mount is to lie on. */
 static int open_target(const char *target, bool as_directory, mode_t mode) {
-    if (tree.root < 0) fail("the letter's first step is not about the root");
-    int file = open_below(tree.root, target);
+    int file = open_present(target);
     if (file < 0 && errno == ENOENT) {
         char name[LONGEST_NAME];
         int parent = open_parent(target, name);
         make(parent, name, as_directory, mode, target);
-        file = openat(parent, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+        file = open_below(parent, name);
         close(parent);
     }
-    if (file < 0) fail_at(target, errno == ENOTDIR ? "on the way to it is a link or a file" : strerror(errno));
+    if (file < 0) fail_at(target, errno == ELOOP ? "on the way to it is a link" : strerror(errno));
     struct stat found = look_at(file);
     if (S_ISLNK(found.st_mode)) fail_at(target, "it is a link");
     if (S_ISDIR(found.st_mode) != as_directory) fail_at(target, as_directory ? "it is no directory" : "it is a directory");
     return file;
 }
 
-static void open_root(void) {
-    if (tree.root >= 0) close(tree.root);
-    tree.root = open_directory(tree.store, "tree");
-}
-
-/* The place of a mount. `expected` is what the plan saw there, which must still be there; NULL where that is anything. */
-static int open_place(const char *target, bool as_directory, const char *expected) {
-    int place = open_target(target, as_directory, as_directory ? 0755 : 0444);
-    struct stat found = look_at(place);
-    if (expected != NULL && !is_own(place) && !has_identity(&found, expected)) {
-        fail_at(target, "another file or directory has taken its place");
+/* A new root takes the place of the one before: bubblewrap would not find what lies under it. */
+static int open_place_of_root(void) {
+    if (tree.root >= 0) {
+        close(tree.root);
+        disown_all();
+        if (umount2("/tree", MNT_DETACH) != 0) fail_with_error("cannot change the root");
     }
-    return place;
+    return open_directory(tree.store, "tree");
 }
 
-/* Attaches a mount that has no place yet. */
-static void attach(int mount, const char *target, bool is_owned, const struct stat *source, const char *expected) {
+static bool is_same(const struct stat *one, const struct stat *other) {
+    return one->st_dev == other->st_dev && one->st_ino == other->st_ino;
+}
+
+/* Attaches a mount that has no place yet. What is mounted onto itself must lie where it was seen. */
+static void attach(int mount, const char *target, bool is_owned, const struct stat *source, bool onto_itself) {
     bool is_root = strcmp(target, "/") == 0;
     bool as_directory = S_ISDIR(source->st_mode);
     if (is_root && !as_directory) fail_at(target, "the root is no directory");
-    /* A new root takes the place of the one before: bubblewrap would not find what lies under it. */
-    if (is_root && tree.root >= 0 && umount2("/tree", MNT_DETACH) != 0) fail_with_error("cannot change the root");
-    int place = is_root ? open_directory(tree.store, "tree") : open_place(target, as_directory, expected);
+    int place = is_root ? open_place_of_root() : open_target(target, as_directory, as_directory ? 0755 : 0444);
+    struct stat found = look_at(place);
+    if (onto_itself && !is_root && !is_own(place) && !is_same(&found, source)) {
+        fail_at(target, "another file or directory has taken its place");
+    }
     if (attach_mount(mount, place) != 0) fail_at(target, strerror(errno));
     close(place);
-    if (is_root) open_root();
+    if (is_root) tree.root = open_directory(tree.store, "tree");
     if (is_owned) own(mount);
     add_mount(tree.mounts, target, source);
 }
 
+static bool is_number(const char *text, size_t length) {
+    return length > 0 && strspn(text, "0123456789") == length;
+}
+
+/* Node knows numbers to 53 bits, and writes them so. */
+static bool has_identity(const struct stat *stat, const char *identity) {
+    size_t length = strcspn(identity, ":");
+    const char *inode = identity + length + (identity[length] == ':');
+    if (!is_number(identity, length) || !is_number(inode, strlen(inode))) fail("the letter names no identity");
+    return (double)stat->st_dev == strtod(identity, NULL) && (double)stat->st_ino == strtod(inode, NULL);
+}
+
 static int open_source(const char *path, const char *identity, struct stat *source) {
-    int file = open_below(tree.host, path);
-    if (file < 0) fail_at(path, strerror(errno));
+    int file = open_below(tree.host, below_root(path));
+    if (file < 0) fail_at(path, errno == ELOOP ? "on the way to it is a link" : strerror(errno));
     *source = look_at(file);
     if (!has_identity(source, identity)) fail_at(path, "it is no longer the file or directory that was surveyed");
     if (S_ISLNK(source->st_mode)) fail_at(path, "it is a link now");
@@ -232,14 +271,14 @@ static int open_source(const char *path, const char *identity, struct stat *sour
 
 static void bind(const char *access, const char *identity, const char *source, const char *target) {
     struct stat stat;
+    bool is_read_only = strcmp(access, "ro") == 0, is_owned = strcmp(access, "own") == 0;
+    if (!is_read_only && !is_owned && strcmp(access, "rw") != 0) fail("the letter names an unknown access");
     int file = open_source(source, identity, &stat);
     int mount = clone_mounts(file, true);
     if (mount < 0) fail_with_error("cannot copy mounts");
-    uint64_t flags = MOUNT_NO_SUID | MOUNT_NO_DEVICES | (strcmp(access, "ro") == 0 ? MOUNT_READ_ONLY : 0);
+    uint64_t flags = MOUNT_NO_SUID | MOUNT_NO_DEVICES | (is_read_only ? MOUNT_READ_ONLY : 0);
     if (set_mount_flags(mount, flags, true) != 0) fail_at(target, strerror(errno));
-    /* What is mounted onto itself must lie where it was seen: otherwise the name belongs to something else by now. */
-    const char *expected = strcmp(source, target) == 0 ? identity : NULL;
-    attach(mount, target, strcmp(access, "own") == 0, &stat, expected);
+    attach(mount, target, is_owned, &stat, strcmp(source, target) == 0);
     close(mount);
     close(file);
 }
@@ -248,7 +287,7 @@ static void lay_tmpfs(const char *mode, const char *target) {
     int mount = make_tmpfs(mode);
     if (mount < 0) fail_with_error("cannot make a file system in memory");
     struct stat stat = look_at(mount);
-    attach(mount, target, true, &stat, NULL);
+    attach(mount, target, true, &stat, false);
     close(mount);
 }
 
@@ -260,6 +299,13 @@ static void write_whole(int file, const char *bytes, size_t length, const char *
         bytes += count;
         length -= (size_t)count;
     }
+}
+
+/* Where a mount of the host's lies on a name, or a file has a name elsewhere, a change would be seen there too. */
+static void refuse_shared(int file, const char *target) {
+    struct stat found = look_at(file);
+    if (!is_own(file)) fail_at(target, "it would be made in a directory of the host's");
+    if (!S_ISDIR(found.st_mode) && found.st_nlink > 1) fail_at(target, "it has another name too");
 }
 
 static int open_own_parent(const char *target, char name[LONGEST_NAME]) {
@@ -275,6 +321,7 @@ static void write_file(mode_t mode, const char *target, const char *bytes, size_
     int file = openat(parent, name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, mode);
     if (file < 0) fail_at(target, strerror(errno));
     if (!S_ISREG(look_at(file).st_mode)) fail_at(target, "it is no file");
+    refuse_shared(file, target);
     if (ftruncate(file, 0) != 0 || fchmod(file, mode) != 0) fail_at(target, strerror(errno));
     write_whole(file, bytes, length, target);
     close(file);
@@ -293,7 +340,7 @@ static void cover(mode_t mode, const char *target, const char *bytes, size_t len
         fail_with_error("cannot cover a file");
     }
     struct stat stat = look_at(place);
-    attach(mount, target, false, &stat, NULL);
+    attach(mount, target, false, &stat, false);
     /* Without a name, it is known for a mask by a sandbox within this one. */
     unlinkat(tree.store, name, 0);
     close(mount);
@@ -315,8 +362,10 @@ static void make_link(const char *to, const char *target) {
 
 /* The mode of what a descriptor only names can be changed through /proc alone. */
 static void set_mode(mode_t mode, const char *target) {
-    int file = open_below(tree.root, target);
+    int file = open_present(target);
     if (file < 0 || !is_own(file)) fail_at(target, "it is not Podbot's own");
+    if (S_ISLNK(look_at(file).st_mode)) fail_at(target, "it is a link");
+    refuse_shared(file, target);
     char path[64];
     snprintf(path, sizeof path, "/host/proc/self/fd/%d", file);
     if (chmod(path, mode) != 0) fail_at(target, strerror(errno));
@@ -324,18 +373,23 @@ static void set_mode(mode_t mode, const char *target) {
 }
 
 static void seal(const char *target) {
-    int file = open_below(tree.root, target);
+    int file = open_present(target);
     if (file < 0 || set_mount_flags(file, MOUNT_READ_ONLY, false) != 0) fail_at(target, strerror(errno));
     close(file);
 }
 
 static void prepare_point(const char *kind, const char *target) {
     bool as_directory = strcmp(kind, "directory") == 0;
+    if (!as_directory && strcmp(kind, "file") != 0) fail("the letter names an unknown kind of point");
     close(open_target(target, as_directory, as_directory ? 0755 : 0444));
     expect_any_below(tree.mounts, target);
 }
 
-static mode_t mode_of(const char *text) { return (mode_t)strtoul(text, NULL, 8); }
+static mode_t mode_of(const char *text) {
+    size_t length = strlen(text);
+    if (length == 0 || length > 5 || strspn(text, "01234567") != length) fail("the letter names no mode");
+    return (mode_t)strtoul(text, NULL, 8) & 07777;
+}
 
 /* Splits off as many words as a step of this kind has; returns what is behind them. */
 static const char *split(const char *bytes, const char *end, const char *words[], size_t count) {
@@ -378,8 +432,11 @@ void take_step(const char *bytes, size_t length) {
 
 char *finish_tree(size_t *length) {
     if (tree.root < 0) fail("the letter's steps mount nothing");
-    char *list = list_mounts(tree.mounts, "/host/proc/self/mountinfo", "/tree", length);
+    const char *lost = NULL;
+    char *list = list_mounts(tree.mounts, "/host/proc/self/mountinfo", "/tree", length, &lost);
+    if (lost != NULL) fail_at(lost, "its mount is no longer there");
     if (list == NULL) fail_with_error("cannot list the mounts");
+    disown_all();
     close(tree.root);
     close(tree.store);
     /* The other way round: the host's root is the root again, with the store on its /tmp. */

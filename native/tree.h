@@ -7,7 +7,8 @@
  * directory of the host's: a missing target is made in file systems of this program's own alone, and in directories
  * that belong to Podbot.
  *
- * A step is a list of words, each ended by NUL; MODE is octal, IDENTITY is DEVICE:INODE in decimal.
+ * A step is a list of words, each ended by NUL; MODE is octal, IDENTITY is DEVICE:INODE in decimal. Paths are absolute,
+ * and spelled as the kernel spells them: without empty names, `.` and `..`.
  *
  *   bind ACCESS IDENTITY SOURCE TARGET   ACCESS is ro, rw, or own: writable, and Podbot's own directory
  *   tmpfs MODE TARGET
