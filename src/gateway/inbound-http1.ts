@@ -1,11 +1,10 @@
 import { createServer, type IncomingMessage, ServerResponse, STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
-import { answerBad, answerHeaders } from "./answer.ts";
+import { answerBad, answerHeaders, answerLong } from "./answer.ts";
 import type { Inbound } from "./exchange.ts";
 import { type HeaderList, pairs, tokensOf, valuesOf, without } from "./headers.ts";
 import type { Line } from "./ledger.ts";
-import type { Limits } from "./limits.ts";
-import { heldBytes } from "./pump.ts";
+import { bounds, type Limits } from "./limits.ts";
 import type { Requests } from "./requests.ts";
 import type { Place } from "./target.ts";
 import { closeWith } from "./tunnel.ts";
@@ -54,12 +53,12 @@ export function openHttp1Door(
     headersTimeout: 0,
     keepAliveTimeout: 0,
     noDelay: true,
-    highWaterMark: heldBytes,
+    highWaterMark: bounds.heldBytes,
     insecureHTTPParser: false,
     requireHostHeader: false,
   });
-  // All of them: those beyond Node's usual number would be left out in silence.
-  server.maxHeadersCount = 0;
+  // One more than is let through: Node keeps no more, and would leave out the others in silence.
+  server.maxHeadersCount = limits.headFields + 1;
 
   /** Whoever does not finish what he asks for is not waited for. */
   const wait = (socket: Socket, seat: Seat) => {
@@ -105,6 +104,7 @@ export function openHttp1Door(
   server.on("upgrade", (incoming, _, head) => {
     if (refusesAmidst(incoming)) return;
     const { socket } = incoming;
+    if (isLong(incoming)) return refuseHead(socket, 431);
     if (!wantsWebSocket(incoming)) return ignoreUpgrade(incoming, head);
     const response = lastResponse(incoming, socket);
     const { place } = begin(incoming, response);
@@ -121,6 +121,7 @@ export function openHttp1Door(
   server.on("connect", (incoming, _, head) => {
     if (refusesAmidst(incoming)) return;
     const { socket } = incoming;
+    if (isLong(incoming)) return refuseHead(socket, 431);
     const seat = seatOf(socket);
     // Only a proxy is asked to connect.
     if (!seat.place.proxy) return handle(incoming, lastResponse(incoming, socket), false);
@@ -139,13 +140,19 @@ export function openHttp1Door(
     // What belongs to a request that is under way breaks that one, and so does a connection that has gone.
     const isHead = code.startsWith("HPE_") && (seat.last?.complete ?? true);
     if (!isHead) return void socket.destroy();
-    const status = code === "HPE_HEADER_OVERFLOW" ? 431 : 400;
+    refuseHead(socket, code === "HPE_HEADER_OVERFLOW" ? 431 : 400);
+  });
+
+  /** `requests` sees to all others. */
+  const isLong = ({ rawHeaders }: IncomingMessage) => rawHeaders.length > 2 * limits.headFields;
+  const refuseHead = (socket: Socket, status: 400 | 431) => {
+    const seat = seatOf(socket);
     const line = seat.last === null ? seat.line : beginLine(seat.place);
     line.write({ kind: "http", verdict: "refused", reason: "spelling", status });
     clearTimeout(seat.timer);
     if (seat.pending > 0) return void socket.destroy();
     closeWith(socket, badRequest(status), limits.lingerMs);
-  });
+  };
 
   /** Whoever offers another protocol may be answered as if he had not; so he is asked again, without it. */
   const ignoreUpgrade = (incoming: IncomingMessage, head: Buffer) => {
@@ -221,6 +228,9 @@ function inboundOf(incoming: IncomingMessage, response: ServerResponse, waits: b
       socket.once("close", () => clearTimeout(timer));
       incoming.once("end", () => clearTimeout(timer));
     },
+    hangUp() {
+      response.shouldKeepAlive = false;
+    },
     abort: () => socket.destroy(),
     onGone(listener) {
       if (response.destroyed || socket.destroyed) listener();
@@ -267,9 +277,7 @@ function lastResponse(incoming: IncomingMessage, socket: Socket): ServerResponse
 }
 
 function badRequest(status: 400 | 431): string {
-  const answer = answerBad(
-    status === 431 ? "The head of the request is too long." : "The request is not proper HTTP and was refused.",
-  );
+  const answer = status === 431 ? answerLong() : answerBad("The request is not proper HTTP and was refused.");
   const headers = pairs(answerHeaders(answer)).map(([name, value]) => `${name}: ${value}\r\n`);
   return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${headers.join("")}connection: close\r\n\r\n${answer.body}`;
 }

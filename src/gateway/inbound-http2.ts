@@ -3,8 +3,7 @@ import type { Socket } from "node:net";
 import type { Inbound } from "./exchange.ts";
 import { fieldsOf, type HeaderList, merge, ofTheMessage, valuesOf } from "./headers.ts";
 import type { Line } from "./ledger.ts";
-import type { Limits } from "./limits.ts";
-import { heldBytes } from "./pump.ts";
+import { bounds, type Limits } from "./limits.ts";
 import type { Requests } from "./requests.ts";
 import type { Place } from "./target.ts";
 
@@ -19,11 +18,15 @@ export function openHttp2Door(requests: Requests, limits: Limits): Http2Door {
   const options = {
     settings: {
       maxConcurrentStreams: limits.streams,
+      // Without a table, a byte cannot stand for a header of 4 KiB. A client that never acknowledges this keeps its table,
+      // and nghttp2 enforces neither: so there are few fields, and `requests` adds them up.
+      headerTableSize: 0,
       maxHeaderListSize: limits.headBytes,
       enableConnectProtocol: false,
-      initialWindowSize: heldBytes,
+      initialWindowSize: bounds.heldBytes,
     },
-    maxHeaderListPairs: 1024,
+    maxHeaderListPairs: limits.headFields,
+    maxSessionMemory: bounds.http2SessionMegabytes,
   };
   return {
     take(socket, place, line) {
@@ -105,6 +108,9 @@ function inboundOf(
       stream.resume();
       const timer = setTimeout(() => stream.close(constants.NGHTTP2_NO_ERROR), lingerMs);
       stream.once("close", () => clearTimeout(timer));
+    },
+    hangUp() {
+      if (stream.session?.closed === false) stream.session.close();
     },
     abort() {
       isAborted = true;
