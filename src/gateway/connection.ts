@@ -48,7 +48,7 @@ export function openConnections(context: Context): Connections {
   const http1 = openHttp1Door(requests, limits, beginLine, (request, line) => {
     void takeConnect(request, line);
   });
-  const http2 = openHttp2Door(requests, limits);
+  const http2 = openHttp2Door(requests, limits, beginLine);
   const contextFor = leafContexts(context.authority);
   const open = new Set<Socket>();
   const openings = new Budget(limits.openingsBytes);

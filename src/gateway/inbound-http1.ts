@@ -31,6 +31,8 @@ interface Seat {
   /** Requests that are not answered yet; more than one where they are sent without waiting. */
   pending: number;
   last: IncomingMessage | null;
+  /** To be told when the connection is gone. Node tells the first request that waits for its answer, and no other. */
+  readonly waiting: Set<() => void>;
   isBroken: boolean;
   timer: NodeJS.Timeout | undefined;
 }
@@ -86,8 +88,18 @@ export function openHttp1Door(
     return seat;
   };
   const handle = (incoming: IncomingMessage, response: ServerResponse, waits: boolean) => {
-    const { place } = begin(incoming, response);
-    void requests.handle(inboundOf(incoming, response, waits, limits), place);
+    if (seatOf(incoming.socket).pending >= limits.pipelined) return breakPipeline(incoming);
+    const seat = begin(incoming, response);
+    void requests.handle(
+      inboundOf(incoming, response, waits, { lingerMs: limits.lingerMs, waiting: seat.waiting }),
+      seat.place,
+    );
+  };
+  const breakPipeline = ({ socket }: IncomingMessage) => {
+    // Node tells of what it has read already.
+    if (socket.destroyed) return;
+    beginLine(seatOf(socket).place).write({ kind: "http", verdict: "refused", reason: "limit" });
+    socket.destroy();
   };
   /** What ends HTTP on a connection cannot come while something is still to be answered there. */
   const refusesAmidst = ({ socket, method }: IncomingMessage): boolean => {
@@ -107,13 +119,18 @@ export function openHttp1Door(
     if (isLong(incoming)) return refuseHead(socket, 431);
     if (!wantsWebSocket(incoming)) return ignoreUpgrade(incoming, head);
     const response = lastResponse(incoming, socket);
-    const { place } = begin(incoming, response);
+    const seat = begin(incoming, response);
     const early = collectEarly(socket, head, limits.headBytes);
-    const asked = requests.upgrade(inboundOf(incoming, response, false, limits), place);
+    const asked = requests.upgrade(
+      inboundOf(incoming, response, false, { lingerMs: limits.lingerMs, waiting: seat.waiting }),
+      seat.place,
+    );
     const joined = asked.then((opened) => {
       const said = early();
       if (opened === null) return;
       response.detachSocket(socket);
+      // From here on, an end is an end.
+      seat.waiting.clear();
       return joinWebSocket(opened, socket, said);
     });
     joined.catch(() => socket.destroy());
@@ -170,7 +187,7 @@ export function openHttp1Door(
     sit(socket, seatOf(socket));
   };
   const sit = (socket: Socket, { place, line }: Pick<Seat, "place" | "line">) => {
-    const taken: Seat = { place, line, pending: 0, last: null, isBroken: false, timer: undefined };
+    const taken: Seat = { place, line, pending: 0, last: null, waiting: new Set(), isBroken: false, timer: undefined };
     clearTimeout(seats.get(socket)?.timer);
     seats.set(socket, taken);
     wait(socket, taken);
@@ -183,7 +200,9 @@ export function openHttp1Door(
       socket
         .on("error", () => {})
         .once("close", () => {
-          clearTimeout(seatOf(socket).timer);
+          const { timer, waiting } = seatOf(socket);
+          clearTimeout(timer);
+          for (const tell of waiting) tell();
           line.write({ verdict: "failed", reason: "nothing was asked" });
         });
       sit(socket, { place, line });
@@ -192,7 +211,12 @@ export function openHttp1Door(
   };
 }
 
-function inboundOf(incoming: IncomingMessage, response: ServerResponse, waits: boolean, { lingerMs }: Limits): Inbound {
+function inboundOf(
+  incoming: IncomingMessage,
+  response: ServerResponse,
+  waits: boolean,
+  { lingerMs, waiting }: Pick<Limits, "lingerMs"> & Pick<Seat, "waiting">,
+): Inbound {
   const { socket } = incoming;
   const headers = pairs(incoming.rawHeaders);
   const framing = framingOf(headers);
@@ -233,8 +257,13 @@ function inboundOf(incoming: IncomingMessage, response: ServerResponse, waits: b
     },
     abort: () => socket.destroy(),
     onGone(listener) {
-      if (response.destroyed || socket.destroyed) listener();
-      else response.once("close", () => (response.writableFinished ? undefined : listener()));
+      if (response.destroyed || socket.destroyed) return listener();
+      const tell = () => {
+        waiting.delete(tell);
+        if (!response.writableFinished) listener();
+      };
+      waiting.add(tell);
+      response.once("close", tell);
     },
   };
 }

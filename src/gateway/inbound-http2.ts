@@ -13,8 +13,9 @@ export interface Http2Door {
   close(): void;
 }
 
-export function openHttp2Door(requests: Requests, limits: Limits): Http2Door {
+export function openHttp2Door(requests: Requests, limits: Limits, beginLine: (place: Place) => Line): Http2Door {
   const sessions = new Set<ServerHttp2Session>();
+  let streams = 0;
   const options = {
     settings: {
       maxConcurrentStreams: limits.streams,
@@ -30,6 +31,11 @@ export function openHttp2Door(requests: Requests, limits: Limits): Http2Door {
   };
   return {
     take(socket, place, line) {
+      if (sessions.size >= limits.http2Connections) {
+        line.write({ verdict: "refused", reason: "limit" });
+        socket.destroy();
+        return;
+      }
       const session = performServerHandshake(socket, options);
       sessions.add(session);
       let open = 0;
@@ -45,13 +51,20 @@ export function openHttp2Door(requests: Requests, limits: Limits): Http2Door {
         });
       session.on("stream", (stream, headers, flags, raw?: readonly string[]) => {
         open += 1;
+        streams += 1;
         line.drop();
         stream
           .on("error", () => {})
           .once("close", () => {
             open -= 1;
+            streams -= 1;
             if (open === 0) timer.refresh();
           });
+        if (streams > limits.allStreams) {
+          beginLine(place).write({ kind: "http", verdict: "refused", reason: "limit" });
+          stream.close(constants.NGHTTP2_REFUSED_STREAM);
+          return;
+        }
         const hasBody = (flags & constants.NGHTTP2_FLAG_END_STREAM) === 0;
         void requests.handle(inboundOf(stream, headers, fieldsOf(raw ?? []), hasBody, limits), place);
       });

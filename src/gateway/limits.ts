@@ -8,8 +8,14 @@ export interface Limits {
   readonly connections: number;
   /** Requests under way at once, over all connections. One whose answer is not read holds up to 200 KiB. */
   readonly requests: number;
+  /** Requests on one connection that speaks HTTP/1.1 and have not been answered: Node holds some 5 KiB for each in the queue. */
+  readonly pipelined: number;
   /** Requests at once on one connection that speaks HTTP/2. */
   readonly streams: number;
+  /** Streams on all connections together, answered or not: a client that never reads its answer keeps one open. */
+  readonly allStreams: number;
+  /** Connections that speak HTTP/2: nghttp2 and Node hold 100 KiB for each, and up to `http2SessionMegabytes`. */
+  readonly http2Connections: number;
   /** Names and values of one head, with what separates them. Servers take 8 to 48 KiB. */
   readonly headBytes: number;
   /** Headers of one head: a name and a value cost V8 some 100 bytes, however short they are. Browsers send 30. */
@@ -35,9 +41,12 @@ export interface Limits {
 }
 
 export const usualLimits: Limits = {
-  connections: 1024,
+  connections: 2304,
   requests: 512,
+  pipelined: 32,
   streams: 128,
+  allStreams: 1024,
+  http2Connections: 256,
   headBytes: 49_152,
   headFields: 256,
   headsBytes: 8 << 20,
@@ -67,7 +76,7 @@ export const bounds = {
   heldInCrowdBytes: 1 << 14,
   crowd: 64,
   /** What nghttp2 and Node may hold of one HTTP/2 connection, in MB: more streams than that are refused. */
-  http2SessionMegabytes: 4,
+  http2SessionMegabytes: 2,
   /** What all streams of one HTTP/2 connection outside may have on their way: one window of it a round trip. */
   http2WindowBytes: 1 << 20,
   /** Connections outside that wait for the next request, over all places. Each holds TLS buffers for `idleMs`. */

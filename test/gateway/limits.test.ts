@@ -1,5 +1,5 @@
 // @module-tag security
-import { connect as connectHttp2 } from "node:http2";
+import { connect as connectHttp2, constants } from "node:http2";
 import type { Socket } from "node:net";
 import { afterAll, describe, expect, test } from "vitest";
 import { proxyPort } from "../../src/gateway/connection.ts";
@@ -56,6 +56,47 @@ describe("there is a limit", () => {
     waiting[2]?.();
     expect(await readUntil(late, "done")).toMatch(/^HTTP\/1.1 200/);
     for (const socket of [...sockets, late]) socket.destroy();
+  });
+
+  test("to what is asked on one connection before it is answered", async () => {
+    const port = await outside.http(() => {});
+    await using inside = await leading(port, { pipelined: 3 });
+    const socket = await inside.knock(proxyPort);
+    socket.write(get().repeat(5));
+    await ended(socket);
+    await expect
+      .poll(() => inside.audit.map(({ reason }) => reason).toSorted())
+      .toEqual(["limit", ...Array.from({ length: 3 }, () => "the box has broken it off")]);
+  });
+
+  test("to the connections that speak HTTP/2, and to streams on all of them", async () => {
+    const port = await outside.http2(host, (stream, headers) => {
+      stream.respond({ ":status": 200 });
+      if (headers[":path"] === "/") stream.end("fine");
+    });
+    await using inside = await leading(port, { http2Connections: 2, allStreams: 3 });
+    const reach = { [host]: `127.0.0.1:${port}` };
+    inside.gateway.replacePolicy(policyOf([rule(host, { paths: ["/**"] })], { reach }));
+    const clients = await Promise.all(
+      [1, 2].map(async () => {
+        const socket = await inside.secure(host, { alpn: ["h2"] });
+        return connectHttp2(`https://${host}`, { createConnection: () => socket }).on("error", () => {});
+      }),
+    );
+    const ask = (index: number, path: string) => {
+      const stream = (clients[index] as ReturnType<typeof connectHttp2>).request({ ":path": path });
+      return new Promise((resolve) => {
+        stream.once("response", (headers) => resolve(headers[":status"])).once("error", () => resolve(stream.rstCode));
+      });
+    };
+    expect(await Promise.all([ask(0, "/stays"), ask(0, "/stays"), ask(1, "/stays")])).toEqual([200, 200, 200]);
+    expect(await ask(1, "/")).toBe(constants.NGHTTP2_REFUSED_STREAM);
+    const third = await inside.secure(host, { alpn: ["h2"] });
+    await ended(third);
+    clients[0]?.destroy();
+    await expect.poll(() => ask(1, "/")).toBe(200);
+    clients[1]?.destroy();
+    await expect.poll(() => inside.audit.filter(({ reason }) => reason === "limit").length).toBeGreaterThanOrEqual(2);
   });
 
   test("to the streams of one connection", async () => {
