@@ -1,8 +1,7 @@
-"""What a hostile program in a box says to the gateway: python3 flood.py MODE TIMES. It reads no answers unless a mode says so."""
+"""What a hostile program in a box says to the gateway, and never reads an answer: python3 flood.py MODE TIMES [MODE TIMES]…"""
 
 import resource, socket, ssl, struct, sys, time
 
-mode, times = sys.argv[1], int(sys.argv[2])
 ALLOWED, DENIED = "slow.example.com", "closed.example.com"
 resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
 
@@ -121,16 +120,17 @@ modes = {
     "heads-in-tls": lambda: written(secure(DENIED, "http/1.1"), PARTIAL),
     "hellos": lambda: written(dial(DENIED, 443), HELLO),
     "pipeline": lambda: written(secure(ALLOWED, "http/1.1"), *[ASK * 100] * 20),
-    "frames": lambda: written(secure(ALLOWED, "http/1.1"), ASK[:-2].replace(b"slow", b"socket") + GRANT, *[FRAMES] * 20),
+    "frames": lambda: written(secure(ALLOWED, "http/1.1"), ASK[:-2].replace(b"slow", b"socket") + GRANT, *[FRAMES] * 4),
     "questions": lambda: written(
         dial("127.0.0.1", 53), *[b"\x00\x1d\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x03%03x\x07example\0\0\x01\0\x01" % n for n in range(4000)]
     ),
 }
-held = []
-for _ in range(times):
-    try:
-        held.append(modes[mode]())
-    except OSError:
-        pass
-time.sleep(0.5)
-print(mode, len(held))
+for mode, times in zip(sys.argv[1::2], sys.argv[2::2]):
+    held = []
+    for _ in range(int(times)):
+        try:
+            held.append(modes[mode]())
+        except OSError:
+            pass
+    time.sleep(0.3)
+    print(mode, len(held))

@@ -20,10 +20,7 @@ export class RawHttp2 {
   /** GET /, with a header of that length, which is said once and then stood for by a byte each. */
   send(host: string, { long, repeats }: { readonly long: number; readonly repeats: number }): void {
     const head = Buffer.concat([
-      get,
-      https,
-      field(0x04, "/"),
-      field(0x01, host),
+      headBlock(host, "/"),
       ...(this.#stream < 0 ? [Buffer.of(0x40), text("x-b"), text("z".repeat(long))] : []),
       ...Array.from({ length: repeats }, () => firstOwn),
     ]);
@@ -62,6 +59,16 @@ async function readStatus(socket: Socket): Promise<string> {
   });
 }
 
+/** The head of a GET. */
+export function headBlock(host: string, path: string): Buffer {
+  return Buffer.concat([get, https, field(0x04, path), field(0x01, host)]);
+}
+
+/** A name and a value that are in no table. */
+export function literal([name, value]: readonly [name: string, value: string]): Buffer {
+  return Buffer.concat([Buffer.of(0), text(name), text(value)]);
+}
+
 export function frame(type: number, flags: number, stream: number, content: Uint8Array): Buffer {
   const head = Buffer.alloc(9);
   head.writeUIntBE(content.length, 0, 3);
@@ -77,7 +84,8 @@ function field(name: number, value: string): Buffer {
 }
 
 function text(value: string): Buffer {
-  if (value.length < 127) return Buffer.concat([Buffer.of(value.length), Buffer.from(value)]);
-  const rest = value.length - 127;
-  return Buffer.concat([Buffer.of(127, 0x80 | (rest & 127), rest >> 7), Buffer.from(value)]);
+  const bytes = Buffer.from(value);
+  if (bytes.length < 127) return Buffer.concat([Buffer.of(bytes.length), bytes]);
+  const rest = bytes.length - 127;
+  return Buffer.concat([Buffer.of(127, 0x80 | (rest & 127), rest >> 7), bytes]);
 }

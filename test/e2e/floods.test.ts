@@ -1,0 +1,37 @@
+// @module-tag security
+import { afterAll, describe, expect, test } from "vitest";
+import { sessionWorld } from "../cli/terminal/remains.ts";
+import { FloodedBox, mostGrownBytes } from "../gateway/floods.ts";
+import { Town } from "../gateway/stage.ts";
+
+const town = new Town();
+afterAll(() => town[Symbol.asyncDispose]());
+
+/** Each as often as it takes for every limit to be reached. */
+const floods = [
+  ["bomb", 24],
+  ["bomb-fitting", 100],
+  ["bomb-denied", 100],
+  ["bomb-few", 100],
+  ["streams", 300],
+  ["streams-allowed", 300],
+  ["resets", 20],
+  ["continuations", 50],
+  ["lines", 20],
+  ["lines-in-tls", 10],
+  ["heads", 2_400],
+  ["heads-in-tls", 2_400],
+  ["hellos", 2_400],
+  ["pipeline", 100],
+  ["frames", 40],
+  ["questions", 250],
+] as const;
+
+describe("a box that floods its gateway makes the keeper hold little, and others are answered", () => {
+  test.each(floods)("by %s, %d times", async (mode, times) => {
+    const box = await FloodedBox.open(sessionWorld(), town);
+    const grown = await box.flood([mode, times]);
+    await box.expectAnswer();
+    expect(grown).toBeLessThan(mostGrownBytes);
+  });
+});
