@@ -218,7 +218,7 @@ describe("an agent", () => {
     world.file("home/.config/podbot/config.toml", '[creds]\nmode = "masked"\n');
     expect((await said()).stderr).not.toContain("any key");
     const { stderr } = await said("--network", "none");
-    expect(stderr).toMatch(/^podbot: warning: Claude Code cannot reach its model: .* --network allowlist/);
+    expect(stderr).toMatch(/^podbot: warning: Claude Code cannot reach its model: .* --network allowlist/m);
     expect(stderr).toContain(`podbot: Claude Code works on ${world.project} behind bubblewrap, without network\n`);
     expect(await said("--quiet")).toEqual({ status: 0, stdout: "done\n", stderr: "" });
   });
