@@ -51,6 +51,7 @@ export function openConnections(context: Context): Connections {
   const http2 = openHttp2Door(requests, limits, beginLine);
   const contextFor = leafContexts(context.authority);
   const open = new Set<Socket>();
+  const opened = new Set<Socket>();
   const openings = new Budget(limits.openingsBytes);
 
   /** Whatever goes wrong in here, it is this connection alone that ends, and it is written down. */
@@ -146,6 +147,13 @@ export function openConnections(context: Context): Connections {
   };
 
   const terminate = (socket: Socket, place: Place, line: Line): void => {
+    if (opened.size >= limits.opened) {
+      line.write({ verdict: "refused", reason: "limit" });
+      breakOff(socket);
+      return;
+    }
+    if (!socket.closed) opened.add(socket);
+    socket.once("close", () => opened.delete(socket));
     const secure = new TLSSocket(socket, {
       isServer: true,
       // Known to Node, though not to its types.

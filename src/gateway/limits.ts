@@ -6,6 +6,8 @@
 export interface Limits {
   /** Connections from the box at once. The parser of one that stays in the middle of a head holds up to twice `headBytes`. */
   readonly connections: number;
+  /** Connections among them in which the gateway speaks TLS itself. OpenSSL and Node hold some 50 KiB for each. */
+  readonly opened: number;
   /** Requests under way at once, over all connections. One whose answer is not read holds up to 200 KiB. */
   readonly requests: number;
   /** Requests on one connection that speaks HTTP/1.1 and have not been answered: Node holds some 5 KiB for each in the queue. */
@@ -16,7 +18,7 @@ export interface Limits {
   readonly allStreams: number;
   /** Connections that speak HTTP/2: nghttp2 and Node hold 100 KiB for each, and up to `http2SessionMegabytes`. */
   readonly http2Connections: number;
-  /** Names and values of one head, with what separates them. Servers take 8 to 48 KiB. */
+  /** Names and values of one head, with what separates them. Servers take 8 to 32 KiB. */
   readonly headBytes: number;
   /** Headers of one head: a name and a value cost V8 some 100 bytes, however short they are. Browsers send 30. */
   readonly headFields: number;
@@ -41,13 +43,14 @@ export interface Limits {
 }
 
 export const usualLimits: Limits = {
-  connections: 2304,
+  connections: 2048,
+  opened: 1024,
   requests: 512,
   pipelined: 32,
   streams: 128,
-  allStreams: 1024,
-  http2Connections: 256,
-  headBytes: 49_152,
+  allStreams: 640,
+  http2Connections: 128,
+  headBytes: 32_768,
   headFields: 256,
   headsBytes: 8 << 20,
   openingsBytes: 16 << 20,

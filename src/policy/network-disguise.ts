@@ -84,8 +84,9 @@ export function parametersOf(query: string): readonly (readonly [name: string, v
     .slice(1)
     .split(/[&;]/)
     .map((pair) => {
-      const [, name = "", value = ""] = /^([^=]*)=?(.*)$/s.exec(pair) ?? [];
-      return [readPart(name).replace(/\[.*$/s, "").trim(), readPart(value)] as const;
+      const end = pair.includes("=") ? pair.indexOf("=") : pair.length;
+      const name = readPart(pair.slice(0, end)).replace(/\[.*$/s, "");
+      return [name.trim(), readPart(pair.slice(end + 1))] as const;
     });
 }
 

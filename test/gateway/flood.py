@@ -96,8 +96,19 @@ def lines(port, host, mebibytes):
     return stream
 
 
+def tunnel():
+    # As little as the kernel allows is held here, so that the gateway would hold the rest.
+    stream = socket.socket()
+    for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
+        stream.setsockopt(socket.SOL_SOCKET, option, 2048)
+    stream.connect((socket.gethostbyname("raw.example.com"), 2525))
+    stream.settimeout(0.01)
+    say(stream, b"\0" * (1 << 18))
+    return stream
+
+
 FIELDS = b"".join(b"%x:1\r\n" % number for number in range(250))
-PARTIAL = b"GET / HTTP/1.1\r\n" + FIELDS + b"x: " + b"y" * 44000
+PARTIAL = b"GET / HTTP/1.1\r\n" + FIELDS + b"x: " + b"y" * 28000
 HELLO = b"\x16\x03\x01\x40\x00\x01\x00\xff\xf0\x03\x03" + b"r" * 16378 + b"\x16\x03\x01\x40\x00" + b"r" * 16384
 ASK = b"GET /slow HTTP/1.1\r\nHost: " + ALLOWED.encode() + b"\r\n\r\n"
 GRANT = b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
@@ -121,12 +132,15 @@ modes = {
     "hellos": lambda: written(dial(DENIED, 443), HELLO),
     "pipeline": lambda: written(secure(ALLOWED, "http/1.1"), *[ASK * 100] * 20),
     "frames": lambda: written(secure(ALLOWED, "http/1.1"), ASK[:-2].replace(b"slow", b"socket") + GRANT, *[FRAMES] * 4),
+    "tunnels": tunnel,
     "questions": lambda: written(
         dial("127.0.0.1", 53), *[b"\x00\x1d\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x03%03x\x07example\0\0\x01\0\x01" % n for n in range(4000)]
     ),
 }
+everything = []
 for mode, times in zip(sys.argv[1::2], sys.argv[2::2]):
     held = []
+    everything.append(held)
     for _ in range(int(times)):
         try:
             held.append(modes[mode]())

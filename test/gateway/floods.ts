@@ -36,11 +36,14 @@ export class FloodedBox {
       },
     );
     await town.https("quick.example.com");
+    const much = Buffer.alloc(1 << 20);
+    await town.tcp("raw.example.com", (socket) => void socket.pause().write(much));
     allow(world, town, {
       network: {
         rules: [
           { host: "slow.example.com", path: "/**" },
           { host: "quick.example.com", path: "/**" },
+          { host: "raw.example.com", port: 2525 },
         ],
       },
     });

@@ -69,6 +69,23 @@ describe("there is a limit", () => {
       .toEqual(["limit", ...Array.from({ length: 3 }, () => "the box has broken it off")]);
   });
 
+  test("to connections in which the gateway speaks TLS itself", async () => {
+    await using inside = await leading(1, { opened: 1 });
+    inside.gateway.replacePolicy(policyOf([]));
+    const first = await inside.secure(host);
+    await expect(inside.secure(host)).rejects.toThrow();
+    expect(inside.audit).toMatchObject([{ kind: "tls", verdict: "refused", reason: "limit" }]);
+    first.destroy();
+    await expect
+      .poll(() =>
+        inside.secure(host).then(
+          (socket) => void socket.destroy(),
+          () => "refused",
+        ),
+      )
+      .toBe(undefined);
+  });
+
   test("to the connections that speak HTTP/2, and to streams on all of them", async () => {
     const port = await outside.http2(host, (stream, headers) => {
       stream.respond({ ":status": 200 });
