@@ -24,7 +24,7 @@ function intentions({ agent, plan, loaded }: PlannedSandbox, { cwd }: Pick<Io, "
   ];
 }
 
-/** Where the agent's own hosts are open and no secret is bound to them, nobody asks whose key it uses there. */
+/** Where the agent's own hosts are open and no secret is bound to them, the gateway does not see whose key it uses there. */
 function openHosts({ hosts }: Agent, { network: { policy } }: Plan, creds: Config["creds"]["mode"]): readonly string[] {
   if (policy === null || policy.learn || creds === "masked") return [];
   const isBound = (host: string) =>

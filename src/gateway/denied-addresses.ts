@@ -4,7 +4,7 @@ import type { Lookups } from "./lookups.ts";
 /** For so long a denied name is taken to lead where it did. */
 const settledMs = 60_000;
 
-/** Where names lead that a rule denies: whoever dials an address alone, or speaks a protocol without names, may mean them. */
+/** Where names lead that a rule denies: a program that dials an address alone, or speaks a protocol without names, may mean them. */
 export class DeniedAddresses {
   readonly #lookups: Lookups;
   readonly #known = new Map<string, { readonly addresses: readonly string[]; readonly until: number }>();

@@ -160,7 +160,7 @@ function headersOf({ headers, authority, framing, method, isGuarded }: Outbound)
     ...headers.flat(),
     ...(framing === "chunked" ? ["Transfer-Encoding", "chunked"] : []),
     ...(isEmpty ? ["Content-Length", "0"] : []),
-    // A server that does not read a body would take it for the next request, of which nobody has judged anything.
+    // A server that does not read a body would take it for the next request, which no rule has judged.
     ...(isGuarded && framing !== "none" ? ["Connection", "close"] : []),
   ];
 }

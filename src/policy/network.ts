@@ -60,7 +60,7 @@ export function isByRequest(policy: NetworkPolicy, to: Destination): boolean {
 
 /**
  * Hosts that a rule denies at a port while everything else may be reached, so that their addresses would do as well. A
- * pattern has none, and where only listed hosts are allowed, their addresses are, whoever else has the same.
+ * pattern has none, and where only listed hosts are allowed, their addresses are, too, also those that a denied host shares.
  */
 export function deniedHosts({ learn, rules }: NetworkPolicy, port: number): readonly string[] {
   if (!learn) return [];
