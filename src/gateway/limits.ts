@@ -16,7 +16,7 @@ export interface Limits {
   readonly streams: number;
   /** Streams on all connections together, answered or not: a client that never reads its answer keeps one open. */
   readonly allStreams: number;
-  /** Connections that speak HTTP/2: nghttp2 and Node hold 100 KiB for each, and up to `http2SessionMegabytes`. */
+  /** Connections that speak HTTP/2: nghttp2 and Node hold 100 KiB for each, besides its streams. */
   readonly http2Connections: number;
   /** Names and values of one head, with what separates them. Servers take 8 to 32 KiB. */
   readonly headBytes: number;
@@ -78,8 +78,11 @@ export const bounds = {
   /** The same of a read in a crowd, and from how many connections on there is one: together they hold no more. */
   heldInCrowdBytes: 1 << 14,
   crowd: 64,
-  /** What nghttp2 and Node may hold of one HTTP/2 connection, in MB: more streams than that are refused. */
-  http2SessionMegabytes: 2,
+  /**
+   * What Node may hold of one HTTP/2 connection, in MB, before it refuses streams. All streams of a client that downloads
+   * with each of them, slowly, take 8.
+   */
+  http2SessionMegabytes: 10,
   /** What all streams of one HTTP/2 connection outside may have on their way: one window of it a round trip. */
   http2WindowBytes: 1 << 20,
   /** Connections outside that wait for the next request, over all places. Each holds TLS buffers for `idleMs`. */
