@@ -15,7 +15,7 @@ const pure = [
   "src/wall/seccomp.ts",
   "src/agents/**",
   "src/image/{recipe,software,certificates,debian,proxies,steps,failure,show}.ts",
-  "src/gateway/{address,address-bytes,authority,client-hello,der,dns,headers,lookups,masking,names,scrub,surrogate,target,truststore}.ts",
+  "src/gateway/{address,address-bytes,authority,budget,client-hello,der,dns,foreign-keys,headers,lookups,masking,names,scrub,surrogate,target,truststore}.ts",
   "src/bridge/{acp,answer,codex,framer,inspector,message,paths,question,rules,scanner,shape,spellings,verdict}.ts",
   "src/github/{answer,askpass,failure,hosts,key-form,refresh,schedule,settings}.ts",
   "src/upstream/{exceptions,failure,proxies,upstream}.ts",

@@ -1,6 +1,9 @@
+import type { Agent } from "../agents/agent.ts";
 import { knownAgent } from "../agents/table.ts";
+import type { Config } from "../config/types.ts";
 import type { PlannedSandbox } from "../keeper/planned.ts";
 import type { Plan } from "../plan/plan.ts";
+import { matchesHost } from "../policy/hosts.ts";
 import type { Io } from "./io.ts";
 import { visibleLine } from "./visible.ts";
 
@@ -17,7 +20,18 @@ function intentions({ agent, plan, loaded }: PlannedSandbox, { cwd }: Pick<Io, "
   return [
     ...(known === undefined ? [] : [`${known.title} works on ${workOf(plan)} ${placeOf(plan)}, ${networkOf(plan)}`]),
     ...(isTold ? [`${plan.cwd} is mounted at ${plan.directory}, read-write`] : []),
+    ...(known === undefined ? [] : openHosts(known, plan, loaded.config.creds.mode)),
   ];
+}
+
+/** Where the agent's own hosts are open and no secret is bound to them, the gateway does not see whose key it uses there. */
+function openHosts({ hosts }: Agent, { network: { policy } }: Plan, creds: Config["creds"]["mode"]): readonly string[] {
+  if (policy === null || policy.learn || creds === "masked") return [];
+  const isBound = (host: string) =>
+    policy.secrets.some((secret) => secret.hosts.some((pattern) => matchesHost(pattern, host)));
+  const open = hosts.filter((host) => !isBound(host));
+  if (open.length === 0) return [];
+  return [`any key is let through to ${open.join(", ")}, another account's too; creds.mode = "masked" takes those out`];
 }
 
 function workOf({ workspace, clone, cwd }: Plan): string {

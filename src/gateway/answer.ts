@@ -34,11 +34,20 @@ export function answerBad(message: string): Answer {
   });
 }
 
+/** For every version of HTTP, and for the parser that sees it first. */
+export function answerLong(): Answer {
+  return answer(431, {
+    code: "REQUEST_REFUSED",
+    message: "The head of the request is too long.",
+    remedy: "Send fewer and shorter headers, and what is long in the body.",
+  });
+}
+
 /** More at once than anybody needs. */
-export function answerBusy(most: number): Answer {
+export function answerBusy(): Answer {
   return answer(503, {
     code: "NETWORK_BUSY",
-    message: `More than ${most} requests are under way.`,
+    message: "Too many requests are under way.",
     remedy: "Wait until some of them are answered.",
   });
 }

@@ -12,6 +12,7 @@ import {
   derTime,
   derTrue,
 } from "./der.ts";
+import { bounds } from "./limits.ts";
 
 /** What a server needs in order to be a host for those who trust the authority. */
 export interface Leaf {
@@ -32,8 +33,6 @@ const hourMs = 3_600_000;
 /** Clocks inside and outside may differ, and a session may last. */
 const earlierMs = hourMs;
 const lifeMs = 7 * 24 * hourMs;
-/** How many leaves are remembered. Another one costs a signature, not a key. */
-const mostLeaves = 512;
 
 const ecdsaWithSha256 = derSequence(derIdentifier("1.2.840.10045.4.3.2"));
 const version3 = derField(0, true, derInteger(Buffer.of(2)));
@@ -89,7 +88,7 @@ export function makeAuthority(now: Date): Authority {
       // What was asked for last stands last, and the first is the one to forget.
       leaves.delete(host);
       leaves.set(host, leaf);
-      if (leaves.size > mostLeaves) leaves.delete(leaves.keys().next().value as string);
+      if (leaves.size > bounds.certificates) leaves.delete(leaves.keys().next().value as string);
       return leaf;
     },
   };

@@ -1,4 +1,5 @@
 import { canonicalHost } from "../policy/hosts.ts";
+import { bounds } from "./limits.ts";
 
 export type HelloReading =
   | { readonly kind: "more" }
@@ -10,12 +11,8 @@ export type HelloReading =
     }
   | { readonly kind: "bad"; readonly why: string };
 
-/** All the records of a hello together. The longest of today's take a tenth of it. */
-const mostBytes = 65_536;
 const recordHeader = 5;
 const mostRecord = 16_384;
-/** Some clients cut their hello, though none so fine. */
-const mostRecords = 64;
 const messageHeader = 4;
 
 const handshakeRecord = 22;
@@ -34,7 +31,7 @@ export function readClientHello(bytes: Uint8Array): HelloReading {
     const [type, major = 3, minor = 0, , , first = clientHello] = bytes.subarray(at, at + recordHeader + 1);
     if (type !== handshakeRecord || major !== 3 || minor > 4) return bad("it is not the beginning of TLS");
     if (at === 0 && first !== clientHello) return bad("it does not begin with a hello");
-    if (fragments.length === mostRecords) return bad("its hello is in too many pieces");
+    if (fragments.length === bounds.helloRecords) return bad("its hello is in too many pieces");
     const record = new Cursor(bytes.subarray(at + 3));
     const fragment = record.vector(2);
     if (record.failed) break;
@@ -43,11 +40,11 @@ export function readClientHello(bytes: Uint8Array): HelloReading {
     gathered += fragment.length;
     at += recordHeader + fragment.length;
     const expected = expectedLength(fragments);
-    if (expected > mostBytes) return bad("its hello is too long");
+    if (expected > bounds.helloBytes) return bad("its hello is too long");
     if (gathered > expected) return bad("something follows its hello");
     if (gathered === expected) return readHello(Buffer.concat(fragments).subarray(messageHeader));
   }
-  return bytes.length < mostBytes ? { kind: "more" } : bad("its hello is too long");
+  return bytes.length < bounds.helloBytes ? { kind: "more" } : bad("its hello is too long");
 }
 
 /** How long the message will be, with its header; as far as its header is there. */

@@ -1,7 +1,8 @@
 import type { Socket } from "node:net";
 import { TLSSocket } from "node:tls";
-import { judgeConnection, type Verdict } from "../policy/network.ts";
+import { deniedHosts, judgeConnection, type Verdict } from "../policy/network.ts";
 import { answerBad, answerDenial, answerTunnel, type Denial, tlsAlert } from "./answer.ts";
+import { Budget } from "./budget.ts";
 import { type Context, looksInto, mayBeLocal, secretsFor } from "./context.ts";
 import { DialFailure, dial, messageOf } from "./dial.ts";
 import { type ConnectRequest, openHttp1Door } from "./inbound-http1.ts";
@@ -11,7 +12,7 @@ import { type Line, refused } from "./ledger.ts";
 import { openRequests } from "./requests.ts";
 import { type Speech, sniff } from "./sniff.ts";
 import { type Place, readConnect } from "./target.ts";
-import { breakOff, closeWith, hear, splice } from "./tunnel.ts";
+import { breakOff, closeWith, greetSsh, hear, splice } from "./tunnel.ts";
 
 /** The door at which requests for others are made, as of a proxy. */
 export const proxyPort = 3128;
@@ -24,6 +25,8 @@ export interface Connections {
   take(socket: Socket, address: string, port: number): void;
   /** How many there are. */
   count(): number;
+  /** Requests no longer go by connections outside that there are. */
+  retire(): void;
   close(): void;
 }
 
@@ -36,6 +39,7 @@ interface Dialled {
 }
 
 type Allowed = Extract<Verdict, { kind: "allow" }>;
+type Other = Extract<Speech, { kind: "other" }>;
 
 export function openConnections(context: Context): Connections {
   const { limits, ledger } = context;
@@ -47,6 +51,8 @@ export function openConnections(context: Context): Connections {
   const http2 = openHttp2Door(requests, limits, beginLine);
   const contextFor = leafContexts(context.authority);
   const open = new Set<Socket>();
+  const opened = new Set<Socket>();
+  const openings = new Budget(limits.openingsBytes);
 
   /** Whatever goes wrong in here, it is this connection alone that ends, and it is written down. */
   const route = async (socket: Socket, dialled: Dialled, isProxy: boolean): Promise<void> => {
@@ -68,6 +74,7 @@ export function openConnections(context: Context): Connections {
     const speech = await sniff(socket, {
       silenceMs: isPatient ? limits.silenceMs : limits.listenMs,
       finishMs: limits.beginningMs,
+      openings,
     });
     // Only now: there may have been another policy when it came.
     const verdict = judgeConnection(context.policy(), dialled);
@@ -78,7 +85,10 @@ export function openConnections(context: Context): Connections {
     }
     if (speech.kind === "tls" && !isProxy) return takeTls(socket, dialled, speech, line);
     if (speech.kind === "silent" && mayTunnel && !isWeb) return joinQuiet(socket, dialled, verdict, line);
-    if (speech.kind === "other" && mayTunnel && mayPass(speech, host)) return join(socket, dialled, verdict, line);
+    if (speech.kind === "other" && mayTunnel && mayPass(speech, host)) {
+      const outer = await reach(dialled, verdict, line);
+      return outer === null ? breakOff(socket) : joinOther(socket, outer, speech, host, line);
+    }
     const isIdle = speech.kind === "silent" && isWeb;
     turnAway(socket, speech, verdict.kind === "deny" && !isProxy && !isIdle ? verdict : notHttp, line);
   };
@@ -87,8 +97,7 @@ export function openConnections(context: Context): Connections {
    * Where secrets are bound, a request must not pass for something else: the strict parser sees whatever a lenient
    * server might take for one, and nothing else goes there but SSH.
    */
-  const mayPass = (speech: Extract<Speech, { kind: "other" }>, host: string): boolean =>
-    speech.resembles === "ssh" || !isBound(host);
+  const mayPass = (speech: Other, host: string): boolean => speech.resembles === "ssh" || !isBound(host);
   const isBound = (host: string): boolean => secretsFor(context, host).length > 0;
 
   const turnAway = (socket: Socket, speech: Speech, denial: Denial, line: Line): void => {
@@ -138,6 +147,13 @@ export function openConnections(context: Context): Connections {
   };
 
   const terminate = (socket: Socket, place: Place, line: Line): void => {
+    if (opened.size >= limits.opened) {
+      line.write({ verdict: "refused", reason: "limit" });
+      breakOff(socket);
+      return;
+    }
+    if (!socket.closed) opened.add(socket);
+    socket.once("close", () => opened.delete(socket));
     const secure = new TLSSocket(socket, {
       isServer: true,
       // Known to Node, though not to its types.
@@ -179,22 +195,34 @@ export function openConnections(context: Context): Connections {
       return null;
     }
     try {
-      return await dial({ host, port, local: mayBeLocal(verdict, host) }, context.outside, { allowHalfOpen: true });
+      // What is said there names no host: then a host is its addresses.
+      const denied = deniedHosts(context.policy(), port);
+      const way = { host, port, local: mayBeLocal(verdict, host), denied };
+      return await dial(way, context.outside, { allowHalfOpen: true });
     } catch (error) {
       if (explain !== undefined) return null;
-      const isRefused = error instanceof DialFailure && error.reason === "address";
-      line.write({ verdict: isRefused ? "refused" : "failed", reason: isRefused ? "address" : messageOf(error) });
+      const refusal = error instanceof DialFailure && error.isRefusal ? error.reason : null;
+      line.write({ verdict: refusal === null ? "failed" : "refused", reason: refusal ?? messageOf(error) });
       return null;
     }
   };
 
-  const joinTo = async (socket: Socket, outer: Socket, line: Line): Promise<void> => {
-    const traffic = { sent: { bytes: 0 }, received: { bytes: 0 } };
+  const joinTo = async (socket: Socket, outer: Socket, line: Line, sentBytes = 0): Promise<void> => {
+    const traffic = { sent: { bytes: sentBytes }, received: { bytes: 0 } };
     // Also where the gateway is closed before they are done.
     line.note({ verdict: "allowed" });
     line.measure(() => ({ sent: traffic.sent.bytes, received: traffic.received.bytes }));
     await splice(socket, outer, traffic);
     line.write({ verdict: "allowed" });
+  };
+
+  /** A line of SSH may still be a request to a lenient server. To a bound host, no more is said until the server has said SSH. */
+  const joinOther = async (socket: Socket, outer: Socket, speech: Other, host: string, line: Line): Promise<void> => {
+    if (speech.resembles !== "ssh" || !isBound(host)) return joinTo(socket, outer, line);
+    if (await greetSsh(socket, outer, speech.lineBytes, limits.beginningMs))
+      return joinTo(socket, outer, line, speech.lineBytes);
+    line.write({ verdict: "refused", reason: "protocol", sent: speech.lineBytes });
+    for (const each of [socket, outer]) breakOff(each);
   };
 
   const join = async (
@@ -214,10 +242,10 @@ export function openConnections(context: Context): Connections {
   const joinQuiet = async (socket: Socket, dialled: Dialled, verdict: Allowed, line: Line): Promise<void> => {
     const outer = await reach(dialled, verdict, line);
     if (outer === null) return breakOff(socket);
-    const speech = await hear(socket, outer, limits.beginningMs);
+    const speech = await hear(socket, outer, { beginningMs: limits.beginningMs, openings });
     const { host, port, isNamed } = dialled;
-    if (speech.kind === "silent" || (speech.kind === "other" && mayPass(speech, host)))
-      return joinTo(socket, outer, line);
+    if (speech.kind === "silent") return joinTo(socket, outer, line);
+    if (speech.kind === "other" && mayPass(speech, host)) return joinOther(socket, outer, speech, host, line);
     breakOff(outer);
     if (speech.kind === "tls") return takeTls(socket, dialled, speech, line);
     if (speech.kind === "http" || mayBeHttp(speech))
@@ -264,6 +292,7 @@ export function openConnections(context: Context): Connections {
       void route(socket, dialled, port === proxyPort);
     },
     count: () => open.size,
+    retire: () => requests.retire(),
     close() {
       ledger.close();
       for (const socket of open) socket.destroy();

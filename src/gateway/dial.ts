@@ -4,6 +4,8 @@ import { networkInterfaces } from "node:os";
 import { connect as connectTls, type SecureContext, type TLSSocket } from "node:tls";
 import type { Upstream } from "../upstream/upstream.ts";
 import { addressKind, isAmong } from "./address.ts";
+import type { DeniedAddresses } from "./denied-addresses.ts";
+import { bounds } from "./limits.ts";
 import type { Lookups } from "./lookups.ts";
 
 /** Where something leads, and whether it may lead to this machine or its neighbours. */
@@ -11,11 +13,14 @@ export interface Way {
   readonly host: string;
   readonly port: number;
   readonly local: boolean;
+  /** Hosts that are denied, and with them the addresses that they lead to. Default: none. */
+  readonly denied?: readonly string[];
 }
 
 export interface Outside {
   /** Names, as this machine knows them. */
   readonly lookups: Lookups;
+  readonly deniedAddresses: DeniedAddresses;
   /** The networks that this machine is in: its own addresses and its neighbours', which may be public as well. */
   readonly neighbourhood: () => readonly string[];
   /** The proxy by which the world is reached; null: by none. */
@@ -32,20 +37,22 @@ export interface Outside {
   readonly dialMs: number;
 }
 
-/** Why nothing was reached: `address` is a refusal, the others are the world's. */
+/** Why nothing was reached: `address` and `denied` are refusals, the others are the world's. */
 export class DialFailure extends Error {
-  readonly reason: "address" | "name" | "connection" | "certificate";
+  readonly reason: "address" | "denied" | "name" | "connection" | "certificate";
 
   constructor(reason: DialFailure["reason"], message: string) {
     super(message);
     this.reason = reason;
   }
+
+  get isRefusal(): boolean {
+    return this.reason === "address" || this.reason === "denied";
+  }
 }
 
 /** After so long the next address is tried as well. */
 const patienceMs = 250;
-/** A name may have any number of addresses. */
-const mostAddresses = 8;
 
 /** Known to Node, though not to its types. */
 function heldAtMost({ heldBytes }: Outside): object {
@@ -162,6 +169,7 @@ async function isSentOn(way: Way, outside: Outside, upstream: Upstream): Promise
   const addresses = isIP(host) === 0 ? await resolveIfKnown(host, outside) : [host];
   const near = addresses.find((address) => kindOf(address) !== "public");
   if (near !== undefined && !local) throw refusedAddress(host, near, kindOf(near));
+  await exceptDenied(addresses, way, outside);
   return near === undefined;
 }
 
@@ -180,17 +188,36 @@ async function resolveIfKnown(host: string, outside: Outside): Promise<readonly 
 }
 
 async function addressesOf(
-  { host, port, local }: Way,
+  way: Way,
   outside: Outside,
 ): Promise<{ readonly addresses: readonly string[]; readonly port: number }> {
+  const { host, port, local } = way;
   const known = outside.reach();
   if (Object.hasOwn(known, host)) return splitPort(known[host] as string, port);
   const addresses = isIP(host) === 0 ? await resolveOrFail(host, outside) : [host];
   const kindOf = kinds(local ? [] : outside.neighbourhood());
   const allowed = local ? addresses : addresses.filter((address) => kindOf(address) === "public");
-  if (allowed.length > 0) return { addresses: allowed.slice(0, mostAddresses), port };
+  if (allowed.length > 0)
+    return { addresses: await exceptDenied(allowed.slice(0, bounds.addresses), way, outside), port };
   const first = addresses[0] as string;
   throw refusedAddress(host, first, kindOf(first));
+}
+
+/** Without those that a denied host leads to, too. Fails where none is left. */
+async function exceptDenied(
+  addresses: readonly string[],
+  { host, denied = [] }: Way,
+  { deniedAddresses, dialMs }: Outside,
+): Promise<readonly string[]> {
+  if (denied.length === 0 || addresses.length === 0) return addresses;
+  const owners = await Promise.all(addresses.map((address) => deniedAddresses.hostAt(address, denied, dialMs))).catch(
+    (error) => {
+      throw new DialFailure("name", `it cannot be said whether ${host} is a denied host: ${messageOf(error)}`);
+    },
+  );
+  const left = addresses.filter((_, index) => owners[index] === null);
+  if (left.length > 0) return left;
+  throw new DialFailure("denied", `${host} leads to ${addresses[0]}, where ${owners[0]} is, which a rule denies`);
 }
 
 /** What an address is, seen from the middle of these networks. */

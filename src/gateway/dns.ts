@@ -1,3 +1,5 @@
+import { bounds } from "./limits.ts";
+
 /** A question, with its name in lower case and without the dot at its end. */
 export interface Question {
   readonly name: string;
@@ -11,8 +13,6 @@ export interface Answer {
 }
 
 const headerSize = 12;
-/** No question needs more, with all the options that clients add. */
-const mostQuery = 4096;
 const mostName = 255;
 const mostLabel = 63;
 /** For how long an answer may be kept. It would be true longer, but a client outlives its session. */
@@ -62,7 +62,7 @@ interface Reading extends Question {
 
 /** One question, and the options of EDNS or nothing after it. Null for everything else. */
 function readQuery(query: Buffer): Reading | null {
-  if (query.length > mostQuery) return null;
+  if (query.length > bounds.dnsQueryBytes) return null;
   const [questions, answers, authorities, additions] = [4, 6, 8, 10].map((at) => query.readUInt16BE(at)) as Counts;
   if (questions !== 1 || answers !== 0 || authorities !== 0 || additions > 1) return null;
   const read = readName(query);
@@ -163,7 +163,7 @@ export class DnsStream {
     let at = 0;
     while (this.#held.length >= at + 2) {
       const length = this.#held.readUInt16BE(at);
-      if (length < headerSize || length > mostQuery) {
+      if (length < headerSize || length > bounds.dnsQueryBytes) {
         this.#isBroken = true;
         this.#held = Buffer.alloc(0);
         return [...packets, Buffer.alloc(0)];

@@ -22,6 +22,8 @@ export interface Inbound {
   finish(trailers: HeaderList): void;
   /** What is left of the body is not wanted: it is not read for ever. */
   forsake(): void;
+  /** Nothing more is heard on the connection once this is answered. */
+  hangUp(): void;
   /** Breaks it off. */
   abort(): void;
   /** Calls back when the other end has gone before all was answered. */
@@ -39,6 +41,8 @@ export interface Outbound {
   readonly headers: HeaderList;
   readonly body: Readable;
   readonly framing: Inbound["framing"];
+  /** Whether a rule or a secret has requests there looked at: then nothing may come to be one that was not. */
+  readonly isGuarded: boolean;
 }
 
 /** What was answered outside. */

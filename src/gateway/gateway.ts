@@ -2,16 +2,17 @@ import { readFileSync } from "node:fs";
 import type { Socket } from "node:net";
 import { createSecureContext, rootCertificates, type SecureContext } from "node:tls";
 import type { NetworkPolicy } from "../policy/network.ts";
-import { canonicalHost } from "../policy/network.ts";
+import { canonicalHost, namedBy } from "../policy/network.ts";
 import type { Upstream } from "../upstream/upstream.ts";
 import type { AuditAhead, AuditEntry } from "./audit.ts";
 import type { Authority } from "./authority.ts";
 import { type Connections, openConnections } from "./connection.ts";
 import type { Context } from "./context.ts";
+import { DeniedAddresses } from "./denied-addresses.ts";
 import { addressesAmong, ownNeighbourhood, resolveOutside } from "./dial.ts";
 import { answerQuery, DnsStream } from "./dns.ts";
 import { openLedger } from "./ledger.ts";
-import { type Limits, usualLimits } from "./limits.ts";
+import { bounds, type Limits, usualLimits } from "./limits.ts";
 import { Lookups } from "./lookups.ts";
 import type { MaskedSecret } from "./masking.ts";
 import { Names } from "./names.ts";
@@ -49,14 +50,12 @@ export interface Gateway extends Disposable {
   take(socket: Socket, port: number): void;
   /** One question for a name; null where it is none, and is not answered. */
   answer(packet: Uint8Array): Uint8Array | null;
-  /** From now on, another policy. What is open stays open. */
+  /** From now on, another policy. What is under way goes on; what is asked next is dialled anew. */
   replacePolicy(policy: NetworkPolicy): void;
 }
 
 const dnsPort = 53;
 const usualRenewMs = 5_000;
-/** Connections with questions for names, at once. Each is soon over. */
-const mostAsking = 256;
 
 export function openGateway(options: GatewayOptions): Gateway {
   let policy = options.policy;
@@ -65,6 +64,7 @@ export function openGateway(options: GatewayOptions): Gateway {
   const limits = { ...usualLimits, ...options.limits };
   const { audit, ahead = () => true, redact = (text) => text, renewMs = usualRenewMs } = options;
   const ledger = openLedger({ audit, ahead, redact, renewMs });
+  const lookups = new Lookups(addressesAmong(options.resolve ?? resolveOutside));
   const context: Context = {
     policy: () => policy,
     secrets: () => options.secrets,
@@ -74,7 +74,8 @@ export function openGateway(options: GatewayOptions): Gateway {
     limits,
     isBlind: options.isBlind ?? (() => false),
     outside: {
-      lookups: new Lookups(addressesAmong(options.resolve ?? resolveOutside)),
+      lookups,
+      deniedAddresses: new DeniedAddresses(lookups),
       upstream: options.upstream ?? null,
       dials: { underWay: 0, most: limits.connections },
       reach: () => policy.reach,
@@ -90,7 +91,7 @@ export function openGateway(options: GatewayOptions): Gateway {
   const connections: Connections = openConnections(context);
   const addressOf = (name: string) => {
     const host = canonicalHost(name);
-    return host === null ? null : context.names.addressOf(host);
+    return host === null ? null : context.names.addressOf(host, namedBy(policy, host));
   };
   const answer = (packet: Uint8Array): Uint8Array | null => {
     if (isClosed) return null;
@@ -104,7 +105,7 @@ export function openGateway(options: GatewayOptions): Gateway {
   };
   const asking = new Set<Socket>();
   const takeQuestions = (socket: Socket) => {
-    if (asking.size >= mostAsking) return void socket.destroy();
+    if (asking.size >= bounds.dnsConnections) return void socket.destroy();
     asking.add(socket);
     socket.once("close", () => asking.delete(socket));
     answerQuestions(socket, answer, limits.beginningMs);
@@ -122,6 +123,7 @@ export function openGateway(options: GatewayOptions): Gateway {
     answer,
     replacePolicy(next) {
       policy = next;
+      connections.retire();
     },
     [Symbol.dispose]() {
       isClosed = true;

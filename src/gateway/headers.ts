@@ -45,6 +45,15 @@ export function merge(headers: HeaderList): Record<string, string | string[]> {
   );
 }
 
+/** As it would stand in HTTP/1.1. What HTTP/2 says in a byte, by a table that the other side has filled, counts whole. */
+export function headBytesOf(method: string, target: string, headers: HeaderList): number {
+  const separators = ": \r\n".length;
+  return headers.reduce(
+    (bytes, [name, value]) => bytes + name.length + value.length + separators,
+    method.length + target.length,
+  );
+}
+
 export function valuesOf(headers: HeaderList, name: string): readonly string[] {
   return headers.filter(([each]) => each.toLowerCase() === name).map(([, value]) => value);
 }

@@ -1,11 +1,10 @@
 import { createServer, type IncomingMessage, ServerResponse, STATUS_CODES } from "node:http";
 import type { Socket } from "node:net";
-import { answerBad, answerHeaders } from "./answer.ts";
+import { answerBad, answerHeaders, answerLong } from "./answer.ts";
 import type { Inbound } from "./exchange.ts";
 import { type HeaderList, pairs, tokensOf, valuesOf, without } from "./headers.ts";
 import type { Line } from "./ledger.ts";
-import type { Limits } from "./limits.ts";
-import { heldBytes } from "./pump.ts";
+import { bounds, type Limits } from "./limits.ts";
 import type { Requests } from "./requests.ts";
 import type { Place } from "./target.ts";
 import { closeWith } from "./tunnel.ts";
@@ -32,6 +31,8 @@ interface Seat {
   /** Requests that are not answered yet; more than one where they are sent without waiting. */
   pending: number;
   last: IncomingMessage | null;
+  /** To be told when the connection is gone. Node tells the first request that waits for its answer, and no other. */
+  readonly waiting: Set<() => void>;
   isBroken: boolean;
   timer: NodeJS.Timeout | undefined;
 }
@@ -54,12 +55,12 @@ export function openHttp1Door(
     headersTimeout: 0,
     keepAliveTimeout: 0,
     noDelay: true,
-    highWaterMark: heldBytes,
+    highWaterMark: bounds.heldBytes,
     insecureHTTPParser: false,
     requireHostHeader: false,
   });
-  // All of them: those beyond Node's usual number would be left out in silence.
-  server.maxHeadersCount = 0;
+  // One more than is let through: Node keeps no more, and would leave out the others in silence.
+  server.maxHeadersCount = limits.headFields + 1;
 
   /** Whoever does not finish what he asks for is not waited for. */
   const wait = (socket: Socket, seat: Seat) => {
@@ -87,8 +88,18 @@ export function openHttp1Door(
     return seat;
   };
   const handle = (incoming: IncomingMessage, response: ServerResponse, waits: boolean) => {
-    const { place } = begin(incoming, response);
-    void requests.handle(inboundOf(incoming, response, waits, limits), place);
+    if (seatOf(incoming.socket).pending >= limits.pipelined) return breakPipeline(incoming);
+    const seat = begin(incoming, response);
+    void requests.handle(
+      inboundOf(incoming, response, waits, { lingerMs: limits.lingerMs, waiting: seat.waiting }),
+      seat.place,
+    );
+  };
+  const breakPipeline = ({ socket }: IncomingMessage) => {
+    // Node tells of what it has read already.
+    if (socket.destroyed) return;
+    beginLine(seatOf(socket).place).write({ kind: "http", verdict: "refused", reason: "limit" });
+    socket.destroy();
   };
   /** What ends HTTP on a connection cannot come while something is still to be answered there. */
   const refusesAmidst = ({ socket, method }: IncomingMessage): boolean => {
@@ -105,15 +116,21 @@ export function openHttp1Door(
   server.on("upgrade", (incoming, _, head) => {
     if (refusesAmidst(incoming)) return;
     const { socket } = incoming;
+    if (isLong(incoming)) return refuseHead(socket, 431);
     if (!wantsWebSocket(incoming)) return ignoreUpgrade(incoming, head);
     const response = lastResponse(incoming, socket);
-    const { place } = begin(incoming, response);
+    const seat = begin(incoming, response);
     const early = collectEarly(socket, head, limits.headBytes);
-    const asked = requests.upgrade(inboundOf(incoming, response, false, limits), place);
+    const asked = requests.upgrade(
+      inboundOf(incoming, response, false, { lingerMs: limits.lingerMs, waiting: seat.waiting }),
+      seat.place,
+    );
     const joined = asked.then((opened) => {
       const said = early();
       if (opened === null) return;
       response.detachSocket(socket);
+      // From here on, an end is an end.
+      seat.waiting.clear();
       return joinWebSocket(opened, socket, said);
     });
     joined.catch(() => socket.destroy());
@@ -121,6 +138,7 @@ export function openHttp1Door(
   server.on("connect", (incoming, _, head) => {
     if (refusesAmidst(incoming)) return;
     const { socket } = incoming;
+    if (isLong(incoming)) return refuseHead(socket, 431);
     const seat = seatOf(socket);
     // Only a proxy is asked to connect.
     if (!seat.place.proxy) return handle(incoming, lastResponse(incoming, socket), false);
@@ -139,13 +157,19 @@ export function openHttp1Door(
     // What belongs to a request that is under way breaks that one, and so does a connection that has gone.
     const isHead = code.startsWith("HPE_") && (seat.last?.complete ?? true);
     if (!isHead) return void socket.destroy();
-    const status = code === "HPE_HEADER_OVERFLOW" ? 431 : 400;
+    refuseHead(socket, code === "HPE_HEADER_OVERFLOW" ? 431 : 400);
+  });
+
+  /** `requests` sees to all others. */
+  const isLong = ({ rawHeaders }: IncomingMessage) => rawHeaders.length > 2 * limits.headFields;
+  const refuseHead = (socket: Socket, status: 400 | 431) => {
+    const seat = seatOf(socket);
     const line = seat.last === null ? seat.line : beginLine(seat.place);
     line.write({ kind: "http", verdict: "refused", reason: "spelling", status });
     clearTimeout(seat.timer);
     if (seat.pending > 0) return void socket.destroy();
     closeWith(socket, badRequest(status), limits.lingerMs);
-  });
+  };
 
   /** Whoever offers another protocol may be answered as if he had not; so he is asked again, without it. */
   const ignoreUpgrade = (incoming: IncomingMessage, head: Buffer) => {
@@ -163,7 +187,7 @@ export function openHttp1Door(
     sit(socket, seatOf(socket));
   };
   const sit = (socket: Socket, { place, line }: Pick<Seat, "place" | "line">) => {
-    const taken: Seat = { place, line, pending: 0, last: null, isBroken: false, timer: undefined };
+    const taken: Seat = { place, line, pending: 0, last: null, waiting: new Set(), isBroken: false, timer: undefined };
     clearTimeout(seats.get(socket)?.timer);
     seats.set(socket, taken);
     wait(socket, taken);
@@ -176,7 +200,9 @@ export function openHttp1Door(
       socket
         .on("error", () => {})
         .once("close", () => {
-          clearTimeout(seatOf(socket).timer);
+          const { timer, waiting } = seatOf(socket);
+          clearTimeout(timer);
+          for (const tell of waiting) tell();
           line.write({ verdict: "failed", reason: "nothing was asked" });
         });
       sit(socket, { place, line });
@@ -185,7 +211,12 @@ export function openHttp1Door(
   };
 }
 
-function inboundOf(incoming: IncomingMessage, response: ServerResponse, waits: boolean, { lingerMs }: Limits): Inbound {
+function inboundOf(
+  incoming: IncomingMessage,
+  response: ServerResponse,
+  waits: boolean,
+  { lingerMs, waiting }: Pick<Limits, "lingerMs"> & Pick<Seat, "waiting">,
+): Inbound {
   const { socket } = incoming;
   const headers = pairs(incoming.rawHeaders);
   const framing = framingOf(headers);
@@ -221,10 +252,18 @@ function inboundOf(incoming: IncomingMessage, response: ServerResponse, waits: b
       socket.once("close", () => clearTimeout(timer));
       incoming.once("end", () => clearTimeout(timer));
     },
+    hangUp() {
+      response.shouldKeepAlive = false;
+    },
     abort: () => socket.destroy(),
     onGone(listener) {
-      if (response.destroyed || socket.destroyed) listener();
-      else response.once("close", () => (response.writableFinished ? undefined : listener()));
+      if (response.destroyed || socket.destroyed) return listener();
+      const tell = () => {
+        waiting.delete(tell);
+        if (!response.writableFinished) listener();
+      };
+      waiting.add(tell);
+      response.once("close", tell);
     },
   };
 }
@@ -267,9 +306,7 @@ function lastResponse(incoming: IncomingMessage, socket: Socket): ServerResponse
 }
 
 function badRequest(status: 400 | 431): string {
-  const answer = answerBad(
-    status === 431 ? "The head of the request is too long." : "The request is not proper HTTP and was refused.",
-  );
+  const answer = status === 431 ? answerLong() : answerBad("The request is not proper HTTP and was refused.");
   const headers = pairs(answerHeaders(answer)).map(([name, value]) => `${name}: ${value}\r\n`);
   return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${headers.join("")}connection: close\r\n\r\n${answer.body}`;
 }

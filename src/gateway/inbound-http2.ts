@@ -3,9 +3,8 @@ import type { Socket } from "node:net";
 import type { Inbound } from "./exchange.ts";
 import { fieldsOf, type HeaderList, merge, ofTheMessage, valuesOf } from "./headers.ts";
 import type { Line } from "./ledger.ts";
-import type { Limits } from "./limits.ts";
+import { bounds, type Limits } from "./limits.ts";
 import { watchMalformed } from "./malformed.ts";
-import { heldBytes } from "./pump.ts";
 import type { Requests } from "./requests.ts";
 import type { Place } from "./target.ts";
 
@@ -17,17 +16,27 @@ export interface Http2Door {
 
 export function openHttp2Door(requests: Requests, limits: Limits, beginLine: (place: Place) => Line): Http2Door {
   const sessions = new Set<ServerHttp2Session>();
+  let streams = 0;
   const options = {
     settings: {
       maxConcurrentStreams: limits.streams,
+      // Without a table, a byte cannot stand for a header of 4 KiB. A client that never acknowledges this keeps its table,
+      // and nghttp2 enforces neither: so there are few fields, and `requests` adds them up.
+      headerTableSize: 0,
       maxHeaderListSize: limits.headBytes,
       enableConnectProtocol: false,
-      initialWindowSize: heldBytes,
+      initialWindowSize: bounds.heldBytes,
     },
-    maxHeaderListPairs: 1024,
+    maxHeaderListPairs: limits.headFields,
+    maxSessionMemory: bounds.http2SessionMegabytes,
   };
   return {
     take(socket, place, line) {
+      if (sessions.size >= limits.http2Connections) {
+        line.write({ verdict: "refused", reason: "limit" });
+        socket.destroy();
+        return;
+      }
       const session = performServerHandshake(socket, options);
       sessions.add(session);
       watchMalformed(session, socket, () => {
@@ -47,13 +56,20 @@ export function openHttp2Door(requests: Requests, limits: Limits, beginLine: (pl
         });
       session.on("stream", (stream, headers, flags, raw?: readonly string[]) => {
         open += 1;
+        streams += 1;
         line.drop();
         stream
           .on("error", () => {})
           .once("close", () => {
             open -= 1;
+            streams -= 1;
             if (open === 0) timer.refresh();
           });
+        if (streams > limits.allStreams) {
+          beginLine(place).write({ kind: "http", verdict: "refused", reason: "limit" });
+          stream.close(constants.NGHTTP2_REFUSED_STREAM);
+          return;
+        }
         const hasBody = (flags & constants.NGHTTP2_FLAG_END_STREAM) === 0;
         void requests.handle(inboundOf(stream, headers, fieldsOf(raw ?? []), hasBody, limits), place);
       });
@@ -110,6 +126,9 @@ function inboundOf(
       stream.resume();
       const timer = setTimeout(() => stream.close(constants.NGHTTP2_NO_ERROR), lingerMs);
       stream.once("close", () => clearTimeout(timer));
+    },
+    hangUp() {
+      if (stream.session?.closed === false) stream.session.close();
     },
     abort() {
       isAborted = true;

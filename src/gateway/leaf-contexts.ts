@@ -1,8 +1,6 @@
 import { createSecureContext, DEFAULT_CIPHERS, type SecureContext } from "node:tls";
 import type { Authority } from "./authority.ts";
-
-/** Hosts of one session that are remembered; whoever asks for more waits a little longer for each. */
-const mostHosts = 256;
+import { bounds } from "./limits.ts";
 
 /** Within one machine the quickest of those that are good is the best. */
 const ciphers = [
@@ -18,7 +16,7 @@ export function leafContexts(authority: Authority): (host: string) => SecureCont
     if (found !== undefined) return found;
     const { certificatePem: cert, keyPem: key } = authority.leafFor(host);
     const context = createSecureContext({ cert, key, ciphers, honorCipherOrder: true });
-    if (known.size >= mostHosts) known.delete(known.keys().next().value as string);
+    if (known.size >= bounds.contexts) known.delete(known.keys().next().value as string);
     known.set(host, context);
     return context;
   };

@@ -1,9 +1,7 @@
-/** Each holds a thread of this process, in the kernel's time, and is not to be called off once it has begun. */
-const mostAtOnce = 2;
-const mostWaiting = 1_024;
+import { bounds } from "./limits.ts";
+
 /** What is not known is not asked for again for so long: it can take long to find out. */
 const unknownForMs = 300_000;
-const mostUnknown = 1_024;
 
 /**
  * Names of the world, looked up by turns. A box that asks for many which nobody answers for waits for itself alone, and
@@ -32,8 +30,8 @@ export class Lookups {
         this.#waiting.delete(begin);
         reject(new Error("nobody answered in time"));
       }, withinMs);
-      if (this.#running < mostAtOnce) begin();
-      else if (this.#waiting.size < mostWaiting) this.#waiting.add(begin);
+      if (this.#running < bounds.lookupsAtOnce) begin();
+      else if (this.#waiting.size < bounds.lookupsWaiting) this.#waiting.add(begin);
       else {
         clearTimeout(timer);
         reject(new Error("too many names are asked for at once"));
@@ -54,7 +52,7 @@ export class Lookups {
       this.#unknown.delete(host);
       return addresses;
     } catch (error) {
-      if (this.#unknown.size >= mostUnknown) this.#unknown.clear();
+      if (this.#unknown.size >= bounds.lookupsUnknown) this.#unknown.clear();
       this.#unknown.set(host, performance.now() + unknownForMs);
       throw error;
     } finally {

@@ -1,4 +1,6 @@
 import { matchesHost, matchesPath } from "../policy/hosts.ts";
+import { asVariable } from "../policy/network-disguise.ts";
+import { carriesKey, foreignParameter, isInfrastructure } from "./foreign-keys.ts";
 import type { Swap } from "./scrub.ts";
 import { shapeInBase64, shapeOf } from "./surrogate.ts";
 
@@ -45,7 +47,8 @@ export interface MaskedHeaders {
  * as the value of a cookie. Everywhere else a surrogate stays what it is.
  *
  * On a bound host the headers named carry nothing else: by a credential of its own, a box could hand what it knows to
- * an account there that is somebody else's. That goes for what some servers take for the same header, too.
+ * an account there that is somebody else's. That goes for what some servers take for the same header, too, and for all
+ * other headers in which keys travel: of those, only a surrogate is left, as it is.
  */
 export function maskRequest(
   secrets: readonly MaskedSecret[],
@@ -64,8 +67,9 @@ export function maskRequest(
     if (name === "proxy-authorization") continue;
     const mine = bound.filter((secret) => secret.headers.includes(name));
     if (mine.length === 0) {
-      if (bound.some((secret) => secret.headers.some((each) => asVariable(each) === asVariable(name)))) stripped++;
-      else kept.push(header);
+      const left = bound.length === 0 ? { value: header[1], stripped: 0 } : withoutForeign(bound, name, header[1]);
+      stripped += left.stripped;
+      if (left.value !== null) kept.push([header[0], left.value]);
       continue;
     }
     const filled = seen.has(name) ? null : fill(name, header[1], swapsFor(mine, request));
@@ -83,9 +87,36 @@ export function maskRequest(
   return { headers: kept, masked, stripped, echoes };
 }
 
-/** How programs behind a server are told of a header: `x_api_key` and `x-api-key` are one and the same to them. */
-function asVariable(name: string): string {
-  return name.replace(/[^a-z0-9]/g, "_");
+/** A header that is not named with any secret of the host, without keys that are not ours. */
+function withoutForeign(
+  bound: readonly MaskedSecret[],
+  name: string,
+  value: string,
+): { readonly value: string | null; readonly stripped: number } {
+  const isTwin = bound.some((secret) => secret.headers.some((each) => asVariable(each) === asVariable(name)));
+  if (isTwin) return { value: null, stripped: 1 };
+  const surrogates = asTheyAre(bound);
+  if (name === "cookie") {
+    const cookies = cookiesOf(value);
+    const left = cookies.filter((cookie) => isInfrastructure(cookie) || surrogates.has(contentOf(cookie)));
+    return { value: left.length === 0 ? null : left.join("; "), stripped: cookies.length - left.length };
+  }
+  if (!carriesKey(name, value) || fill(name, value, surrogates) !== null) return { value, stripped: 0 };
+  return { value: null, stripped: 1 };
+}
+
+/** The parameter of a query by which a request to a bound host would be another account's; null where there is none. */
+export function foreignKeyIn(secrets: readonly MaskedSecret[], host: string, query: string): string | null {
+  const bound = secrets.filter(({ hosts }) => hosts.some((pattern) => matchesHost(pattern, host)));
+  if (bound.length === 0) return null;
+  const surrogates = asTheyAre(bound);
+  return foreignParameter(query, host, (value) => surrogates.has(value));
+}
+
+/** Surrogates that stay what they are. */
+function asTheyAre(secrets: readonly MaskedSecret[]): Swaps {
+  const words = secrets.flatMap(({ surrogate, earlier = [] }) => (surrogate === "" ? [] : [surrogate, ...earlier]));
+  return new Map(words.map((word) => [word, { real: word, surrogate: word }]));
 }
 
 /**
@@ -163,12 +194,16 @@ function placesOf(swap: Swap | undefined, word: string): readonly string[] {
 
 /** Only the cookies that hold a surrogate. */
 function fillCookies(value: string, swaps: Swaps): Filled | null {
-  const cookies = value.split(/[ \t]*;[ \t]*/).filter((cookie) => cookie !== "");
+  const cookies = cookiesOf(value);
   const ours = cookies.filter((cookie) => swaps.has(contentOf(cookie)));
   const filled = put(ours.map(contentOf), swaps, (words) => {
     return ours.map((cookie, at) => cookie.slice(0, cookie.indexOf("=") + 1) + words[at]).join("; ");
   });
   return filled === null ? null : { ...filled, stripped: cookies.length - ours.length };
+}
+
+function cookiesOf(value: string): readonly string[] {
+  return value.split(/[ \t]*;[ \t]*/).filter((cookie) => cookie !== "");
 }
 
 function contentOf(cookie: string): string {

@@ -4,10 +4,8 @@ import type { Duplex } from "node:stream";
 import { DialFailure, dial, dialTls, type Outside, type Way } from "./dial.ts";
 import { isRepeatable, type Outbound, type Reply, type Sending } from "./exchange.ts";
 import { pairs, valuesOf } from "./headers.ts";
+import { bounds, type Limits } from "./limits.ts";
 import { pump, type Tally } from "./pump.ts";
-
-/** Connections that wait for the next request to the same place. */
-const mostIdle = 64;
 
 interface Route extends Way {
   readonly secure: boolean;
@@ -16,11 +14,24 @@ interface Route extends Way {
 /** Node's own agent, with our way to the outside: it keeps connections, we choose where they lead. */
 class Dialler extends Agent {
   readonly #outside: Outside;
+  #isRetired = false;
 
   constructor(outside: Outside, idleMs: number) {
     // The time is that of a connection which waits: Node's agent ends no other by it.
-    super({ keepAlive: true, maxFreeSockets: mostIdle, scheduling: "lifo", timeout: idleMs });
+    super({ keepAlive: true, maxFreeSockets: bounds.idleOutside, scheduling: "lifo", timeout: idleMs });
     this.#outside = outside;
+  }
+
+  /** Node's bound is that of one place, and a box may be allowed any number of them. Node's types leave out the answer. */
+  override keepSocketAlive(socket: Duplex): unknown {
+    const idle = Object.values(this.freeSockets).reduce((sum, sockets = []) => sum + sockets.length, 0);
+    return !this.#isRetired && idle < bounds.idleOutside && super.keepSocketAlive(socket);
+  }
+
+  /** Those that wait end now, the others after their answer. */
+  retire(): void {
+    this.#isRetired = true;
+    for (const sockets of Object.values(this.freeSockets)) for (const socket of sockets ?? []) socket.destroy();
   }
 
   override getName(options?: object): string {
@@ -45,6 +56,8 @@ export interface Http1 {
   send(outbound: Outbound, route: Route): Sending;
   /** Asks for a WebSocket; resolves with what was answered, and with the connection where it was granted. */
   upgrade(outbound: Outbound, route: Route): Upgrading;
+  /** No request that is sent from now on goes by a connection that there is. */
+  retire(): void;
   close(): void;
 }
 
@@ -57,8 +70,9 @@ export type Upgraded =
   | { readonly kind: "upgraded"; readonly reply: Reply; readonly socket: Socket; readonly head: Buffer }
   | { readonly kind: "declined"; readonly reply: Reply };
 
-export function openHttp1(outside: Outside, idleMs: number): Http1 {
-  const agent = new Dialler(outside, idleMs);
+export function openHttp1(outside: Outside, { idleMs, headBytes, headFields }: Limits): Http1 {
+  let agent = new Dialler(outside, idleMs);
+  const retired = new Set<Dialler>();
   const begin = (outbound: Outbound, route: Route, extra: readonly string[] = []): ClientRequest => {
     const request = requestHttp({
       agent,
@@ -66,10 +80,12 @@ export function openHttp1(outside: Outside, idleMs: number): Http1 {
       path: outbound.path,
       headers: [...headersOf(outbound), ...extra],
       setHost: false,
+      maxHeaderSize: headBytes,
       // Not an option of Node's: the agent hands it to its own `createConnection`.
       ...({ route } as object),
     });
-    request.maxHeadersCount = 0;
+    // One more than is let through: Node keeps no more, and would leave out the others in silence.
+    request.maxHeadersCount = headFields + 1;
     return request;
   };
   return {
@@ -77,12 +93,12 @@ export function openHttp1(outside: Outside, idleMs: number): Http1 {
       let request = begin(outbound, route);
       let isAborted = false;
       const sent = { bytes: 0 };
-      const reply = replyTo(request).catch((error) => {
+      const reply = replyTo(request, headFields).catch((error) => {
         // A connection that was kept may have been closed at the other end in the moment of its use.
         if (isAborted || !request.reusedSocket || !isRepeatable(outbound) || error instanceof DialFailure) throw error;
         request = begin(outbound, route);
         request.end();
-        return replyTo(request);
+        return replyTo(request, headFields);
       });
       reply.catch(() => {});
       return {
@@ -110,7 +126,15 @@ export function openHttp1(outside: Outside, idleMs: number): Http1 {
       answered.catch(() => {});
       return { answered, abort: () => request.destroy() };
     },
-    close: () => agent.destroy(),
+    retire() {
+      agent.retire();
+      retired.add(agent);
+      for (const each of retired) if (Object.keys(each.sockets).length === 0) retired.delete(each);
+      agent = new Dialler(outside, idleMs);
+    },
+    close() {
+      for (const each of [agent, ...retired]) each.destroy();
+    },
   };
 }
 
@@ -126,7 +150,7 @@ function carry(outbound: Outbound, request: ClientRequest, sent: Tally): Promise
   );
 }
 
-function headersOf({ headers, authority, framing, method }: Outbound): readonly string[] {
+function headersOf({ headers, authority, framing, method, isGuarded }: Outbound): readonly string[] {
   const isNamed = valuesOf(headers, "host").length > 0;
   const isMeasured = valuesOf(headers, "content-length").length > 0;
   // Where a body would be expected, Node announces one unless it is told that there is none.
@@ -136,16 +160,20 @@ function headersOf({ headers, authority, framing, method }: Outbound): readonly 
     ...headers.flat(),
     ...(framing === "chunked" ? ["Transfer-Encoding", "chunked"] : []),
     ...(isEmpty ? ["Content-Length", "0"] : []),
+    // A server that does not read a body would take it for the next request, which no rule has judged.
+    ...(isGuarded && framing !== "none" ? ["Connection", "close"] : []),
   ];
 }
 
-function replyTo(request: ClientRequest): Promise<Reply> {
+function replyTo(request: ClientRequest, headFields: number): Promise<Reply> {
   return new Promise((resolve, reject) => {
     // Most are answered: then no error need be made of the end.
     const onClose = () => reject(new Error("the connection was closed without an answer"));
     request.once("response", (incoming) => {
       request.off("close", onClose);
-      resolve(toReply(incoming));
+      if (incoming.rawHeaders.length <= 2 * headFields) return resolve(toReply(incoming));
+      reject(new Error("the head of the answer is too long"));
+      request.destroy();
     });
     request.on("error", reject);
     request.once("close", onClose);

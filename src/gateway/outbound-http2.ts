@@ -1,12 +1,15 @@
 import { type ClientHttp2Session, type ClientHttp2Stream, connect, constants } from "node:http2";
 import { dialTls, type Outside, type Way } from "./dial.ts";
 import { isRepeatable, type Outbound, type Reply, type Sending } from "./exchange.ts";
-import { fieldsOf, type HeaderList, merge } from "./headers.ts";
-import { heldBytes, pump } from "./pump.ts";
+import { fieldsOf, type HeaderList, headBytesOf, merge } from "./headers.ts";
+import { bounds, type Limits } from "./limits.ts";
+import { pump } from "./pump.ts";
 
 export interface Http2 {
   /** Null where whoever is there does not speak HTTP/2. */
   send(outbound: Outbound, way: Way): Promise<Sending | null>;
+  /** No request that is sent from now on goes by a connection that there is. */
+  retire(): void;
   close(): void;
 }
 
@@ -17,10 +20,12 @@ interface Held {
 }
 
 /** One session a place, shared by all streams that lead there. */
-export function openHttp2(outside: Outside, idleMs: number): Http2 {
+export function openHttp2(outside: Outside, limits: Limits): Http2 {
   const sessions = new Map<string, Promise<Held | null>>();
+  /** All that are open, also those that no place knows any more. */
+  const open = new Set<Held>();
 
-  const open = async (way: Way, forget: () => void): Promise<Held | null> => {
+  const connectTo = async (way: Way, forget: () => void): Promise<Held | null> => {
     const socket = await dialTls(way, ["h2", "http/1.1"], outside);
     if (socket.alpnProtocol !== "h2") {
       socket.destroy();
@@ -28,16 +33,30 @@ export function openHttp2(outside: Outside, idleMs: number): Http2 {
     }
     const session = connect(`https://${way.host}`, {
       createConnection: () => socket,
-      settings: { enablePush: false, initialWindowSize: heldBytes },
+      settings: {
+        enablePush: false,
+        initialWindowSize: bounds.heldBytes,
+        // As towards the box: what answers may be the agent's own.
+        headerTableSize: 0,
+        maxHeaderListSize: limits.headBytes,
+      },
+      maxHeaderListPairs: limits.headFields,
+      maxSessionMemory: bounds.http2SessionMegabytes,
     });
+    const held = { session, streams: 0, wasUsed: false };
+    open.add(held);
     session
       .on("error", () => {})
-      .once("close", forget)
+      .once("connect", () => session.setLocalWindowSize(bounds.http2WindowBytes))
+      .once("close", () => {
+        open.delete(held);
+        forget();
+      })
       .once("goaway", forget);
-    const held = { session, streams: 0, wasUsed: false };
-    session.setTimeout(idleMs, () => {
+    session.setTimeout(limits.idleMs, () => {
       if (held.streams === 0) session.close();
     });
+    makeRoom(open);
     return held;
   };
 
@@ -48,9 +67,11 @@ export function openHttp2(outside: Outside, idleMs: number): Http2 {
       const held = await known;
       if (held !== undefined && (held === null || !(held.session.closed || held.session.destroyed))) return held;
       if (sessions.get(key) !== known) continue;
-      const made = open(way, () => {
+      const made = connectTo(way, () => {
         if (sessions.get(key) === made) sessions.delete(key);
       });
+      // The oldest is forgotten, not closed: it ends when it is idle.
+      if (sessions.size >= bounds.placesOutside) sessions.delete(sessions.keys().next().value as string);
       sessions.set(key, made);
       made.catch(() => sessions.delete(key));
     }
@@ -64,12 +85,12 @@ export function openHttp2(outside: Outside, idleMs: number): Http2 {
       const sent = { bytes: 0 };
       let isAborted = false;
       let stream = begin(held, outbound);
-      const reply = replyOn(stream).catch(async (error) => {
+      const reply = replyOn(stream, limits).catch(async (error) => {
         // A session that was kept may have ended at the other end in the moment of its use.
         const again = isAborted || !wasUsed || !isRepeatable(outbound) ? null : await sessionFor(way);
         if (again === null) throw error;
         stream = begin(again, outbound);
-        return replyOn(stream);
+        return replyOn(stream, limits);
       });
       reply.catch(() => {});
       const finished = outbound.framing === "none" ? Promise.resolve() : pump(outbound.body, stream, sent);
@@ -86,11 +107,24 @@ export function openHttp2(outside: Outside, idleMs: number): Http2 {
         },
       };
     },
+    retire() {
+      const all = [...sessions.values()];
+      sessions.clear();
+      // Streams that are open go on to their end.
+      for (const made of all) void made.then((held) => held?.session.close()).catch(() => {});
+    },
     close() {
       for (const made of sessions.values()) void made.then((held) => held?.session.destroy()).catch(() => {});
+      for (const { session } of open) session.destroy();
       sessions.clear();
     },
   };
+}
+
+/** Ends those that have waited longest, where more wait than may. */
+function makeRoom(open: ReadonlySet<Held>): void {
+  const idle = [...open].filter(({ streams, wasUsed }) => streams === 0 && wasUsed);
+  for (const { session } of idle.slice(0, Math.max(0, idle.length - bounds.idleOutside))) session.close();
 }
 
 function begin(held: Held, { method, path, authority, headers, framing }: Outbound): ClientHttp2Stream {
@@ -114,20 +148,19 @@ function begin(held: Held, { method, path, authority, headers, framing }: Outbou
   return stream;
 }
 
-function replyOn(stream: ClientHttp2Stream): Promise<Reply> {
+function replyOn(stream: ClientHttp2Stream, { headBytes }: Limits): Promise<Reply> {
   let trailers: HeaderList = [];
   stream.once("trailers", (_headers, _flags, raw?: readonly string[]) => {
     trailers = fieldsOf(raw ?? []);
   });
   return new Promise((resolve, reject) => {
-    stream.once("response", (headers, _flags, raw?: readonly string[]) =>
-      resolve({
-        status: headers[":status"] as number,
-        headers: fieldsOf(raw ?? []),
-        body: stream,
-        trailers: () => trailers,
-      }),
-    );
+    stream.once("response", (pseudo, _flags, raw?: readonly string[]) => {
+      const headers = fieldsOf(raw ?? []);
+      if (headBytesOf("", "", headers) <= headBytes)
+        return resolve({ status: pseudo[":status"] as number, headers, body: stream, trailers: () => trailers });
+      reject(new Error("the head of the answer is too long"));
+      stream.close(constants.NGHTTP2_CANCEL);
+    });
     stream.on("error", reject);
     stream.once("close", () => reject(new Error("the stream was closed without an answer")));
   });

@@ -1,14 +1,8 @@
 import type { Readable, Writable } from "node:stream";
-
-/** How much may wait in one direction for somebody slow. With less, the two sides would stop for each other all the time. */
-export const heldBytes = 1 << 17;
-
-/** With so many connections at once, each must make do with less: together they must not fill this machine. */
-const crowd = 64;
-const heldInCrowd = 1 << 14;
+import { bounds } from "./limits.ts";
 
 export function heldBytesAmong(connections: number): number {
-  return connections > crowd ? heldInCrowd : heldBytes;
+  return connections > bounds.crowd ? bounds.heldInCrowdBytes : bounds.heldBytes;
 }
 
 /** What bytes pass through on their way. */

@@ -1,4 +1,6 @@
-import { judgeRequest } from "../policy/network.ts";
+import { isAddress } from "../policy/hosts.ts";
+import { deniedHosts, isByRequest, judgeRequest } from "../policy/network.ts";
+import { disguiseOf, speaksForProxy } from "../policy/network-disguise.ts";
 import {
   type Answer,
   answerBad,
@@ -8,14 +10,16 @@ import {
   answerDenial,
   answerFailure,
   answerHeaders,
+  answerLong,
   type Denial,
 } from "./answer.ts";
-import { type Context, mayBeLocal, secretsFor } from "./context.ts";
-import { DialFailure, messageOf } from "./dial.ts";
+import { Budget } from "./budget.ts";
+import { type Context, looksInto, mayBeLocal, secretsFor } from "./context.ts";
+import { DialFailure, messageOf, type Way } from "./dial.ts";
 import type { Inbound, Outbound, Reply, Sending } from "./exchange.ts";
-import { ofTheMessage, pairs, tokensOf, valuesOf, without } from "./headers.ts";
+import { type HeaderList, headBytesOf, ofTheMessage, pairs, tokensOf, valuesOf, without } from "./headers.ts";
 import { type Line, refused } from "./ledger.ts";
-import { maskRequest } from "./masking.ts";
+import { foreignKeyIn, maskRequest } from "./masking.ts";
 import type { Needle } from "./needle.ts";
 import { openHttp1 } from "./outbound-http1.ts";
 import { openHttp2 } from "./outbound-http2.ts";
@@ -29,13 +33,15 @@ export interface Requests {
   handle(inbound: Inbound, place: Place): Promise<void>;
   /** One that asks for a WebSocket. Resolves with the connection outside where it was granted. Never fails. */
   upgrade(inbound: Inbound, place: Place): Promise<OpenedWebSocket | null>;
+  /** What is asked from now on goes by connections that are made from now on. */
+  retire(): void;
   close(): void;
 }
 
 /** A request that may go out, as it will. */
 interface Granted {
   readonly target: Target;
-  readonly route: { readonly host: string; readonly port: number; readonly local: boolean; readonly secure: boolean };
+  readonly route: Way & { readonly secure: boolean };
   readonly outbound: Outbound;
   /** Whether a secret belongs to the host. Then answers must be such as can be searched. */
   readonly isBound: boolean;
@@ -45,9 +51,10 @@ interface Granted {
 
 export function openRequests(context: Context): Requests {
   const { limits, outside, ledger } = context;
-  const http1 = openHttp1(outside, limits.idleMs);
-  const http2 = openHttp2(outside, limits.idleMs);
+  const http1 = openHttp1(outside, limits);
+  const http2 = openHttp2(outside, limits);
   const hide = hiding(context);
+  const heads = new Budget(limits.headsBytes);
   let open = 0;
 
   /** Judges a request; null where it has been answered already. */
@@ -74,14 +81,22 @@ export function openRequests(context: Context): Requests {
       give(inbound, answerDenial(verdict, { host, port, method, path }));
       return null;
     }
-    const masked = maskRequest(context.secrets(), { host, port, path, secure: place.secure }, ofTheMessage(headers));
+    const isJudged = isByRequest(context.policy(), target) || secretsFor(context, host).length > 0;
+    const denial = isJudged ? denialOf(target, headers, context) : null;
+    if (denial !== null) {
+      line.write({ ...refused(denial), status: 403 });
+      give(inbound, answerDenial(denial, { host, port, method, path }));
+      return null;
+    }
+    const said = ofTheMessage(headers).filter(([name]) => !(isJudged && speaksForProxy(name)));
+    const masked = maskRequest(context.secrets(), { host, port, path, secure: place.secure }, said);
     const bound = [...secretsFor(context, host), ...masked.echoes];
     line.note({ rule: verdict.rule?.origin ?? null, masked: masked.masked, stripped: masked.stripped });
     return {
       target,
       isBound: bound.length > 0,
       needles: bound.length === 0 ? [] : secretNeedles(bound),
-      route: { host, port, local: mayBeLocal(verdict, host), secure: place.secure },
+      route: { host, port, local: mayBeLocal(verdict, host), secure: place.secure, denied: deniedFor(target) },
       outbound: {
         method,
         path: path + target.query,
@@ -92,6 +107,7 @@ export function openRequests(context: Context): Requests {
         headers: bound.length === 0 ? masked.headers : without(askForIdentity(masked.headers), "range", "if-range"),
         body: inbound.body,
         framing: inbound.framing,
+        isGuarded: looksInto(context, { host, port }),
       },
     };
   };
@@ -102,9 +118,13 @@ export function openRequests(context: Context): Requests {
     refuseBlind(inbound, line);
     return false;
   };
+  /** A request names its host; where that is an address, it may be one of a host that is denied. */
+  const deniedFor = ({ host, port }: Target) => (isAddress(host) ? deniedHosts(context.policy(), port) : []);
 
   const send = async ({ outbound, route }: Granted, version: 1 | 2): Promise<Sending> => {
-    const sending = version === 2 && route.secure ? await http2.send(outbound, route) : null;
+    // In HTTP/2 a body ends where it ends. In HTTP/1.1 it costs the connection, see `Outbound.isGuarded`.
+    const wantsHttp2 = version === 2 || (outbound.isGuarded && outbound.framing !== "none");
+    const sending = wantsHttp2 && route.secure ? await http2.send(outbound, route) : null;
     return sending ?? http1.send(outbound, route);
   };
 
@@ -116,9 +136,16 @@ export function openRequests(context: Context): Requests {
       refuseBlind(inbound, line);
       return null;
     }
-    if (open >= limits.requests) {
+    const headBytes = headBytesOf(inbound.method, inbound.written, inbound.headers);
+    if (headBytes > limits.headBytes || inbound.headers.length > limits.headFields) {
+      line.write({ verdict: "refused", reason: "spelling", status: 431 });
+      inbound.hangUp();
+      give(inbound, answerLong());
+      return null;
+    }
+    if (open >= limits.requests || !heads.take(headBytes)) {
       line.write({ verdict: "refused", reason: "limit", status: 503 });
-      give(inbound, answerBusy(limits.requests));
+      give(inbound, answerBusy());
       return null;
     }
     open += 1;
@@ -130,6 +157,7 @@ export function openRequests(context: Context): Requests {
       return null;
     } finally {
       open -= 1;
+      heads.give(headBytes);
     }
   };
 
@@ -137,13 +165,16 @@ export function openRequests(context: Context): Requests {
     const { host, port, method, path } = target;
     const asked = `${method} ${addressOf(route)}${path}`;
     const message = hide(messageOf(error));
-    if (error instanceof DialFailure && error.reason === "address") {
+    if (error instanceof DialFailure && error.isRefusal) {
+      const isDenied = error.reason === "denied";
       const denial: Denial = {
         kind: "deny",
-        code: "address",
+        code: isDenied ? "denied" : "address",
         rule: null,
         message: `${asked} is not allowed: ${message}.`,
-        remedy: `The owner can allow it with a rule that says so: [[network.rules]] host = "${host}", local = true.`,
+        remedy: isDenied
+          ? "Only the owner can change that rule. Do without, or ask the owner."
+          : `The owner can allow it with a rule that says so: [[network.rules]] host = "${host}", local = true.`,
       };
       line.write({ ...refused(denial), status: 403 });
       give(inbound, answerDenial(denial, { host, port, method, path }));
@@ -222,10 +253,36 @@ export function openRequests(context: Context): Requests {
         return null;
       });
     },
+    retire() {
+      http1.retire();
+      http2.retire();
+    },
     close() {
       http1.close();
       http2.close();
     },
+  };
+}
+
+/** Why a request that the rules allow is refused all the same, by what its headers and its query say. */
+function denialOf({ host, method, path, query }: Target, headers: HeaderList, { secrets }: Context): Denial | null {
+  const disguise = disguiseOf({ method, path, query }, headers);
+  if (disguise !== null)
+    return {
+      kind: "deny",
+      code: "spelling",
+      rule: null,
+      message: `${method} ${host}${path} is not allowed with ${disguise}: by that, a server may read another method or path.`,
+      remedy: "Send the request with the method and the path that are meant.",
+    };
+  const key = foreignKeyIn(secrets(), host, query);
+  if (key === null) return null;
+  return {
+    kind: "deny",
+    code: "key",
+    rule: null,
+    message: `${method} ${host}${path} is not allowed with the parameter ${key}: at this host, only the owner's own keys may be used.`,
+    remedy: "Leave the key out. The owner's is put in on the way, in a header, where a surrogate of it stands.",
   };
 }
 

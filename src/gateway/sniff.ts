@@ -1,12 +1,16 @@
 import type { Socket } from "node:net";
+import type { Budget } from "./budget.ts";
 import { readClientHello } from "./client-hello.ts";
+import { bounds } from "./limits.ts";
 
 /** What a connection turns out to speak. */
 export type Speech =
   | { readonly kind: "tls"; readonly serverName: string | null; readonly alpn: readonly string[] }
   | { readonly kind: "http" }
+  /** The line by which a client of SSH begins, with its end, and whatever follows. */
+  | { readonly kind: "other"; readonly resembles: "ssh"; readonly lineBytes: number }
   /** By its first bytes; what lenient servers might still read as a request resembles HTTP. */
-  | { readonly kind: "other"; readonly resembles: "http" | "ssh" | "nothing" }
+  | { readonly kind: "other"; readonly resembles: "http" | "nothing" }
   /** Nothing for as long as was waited, or nothing more. */
   | { readonly kind: "silent" }
   | { readonly kind: "bad"; readonly why: string }
@@ -17,6 +21,8 @@ export interface Patience {
   readonly silenceMs: number | null;
   /** From the first byte until it is clear what is spoken. */
   readonly finishMs: number;
+  /** Where the first bytes of all connections are held. */
+  readonly openings: Budget;
   /** Ends the waiting: then it is silent. */
   readonly signal?: AbortSignal;
 }
@@ -25,9 +31,11 @@ const handshake = 0x16;
 const method = /^[A-Z]{3,16} (?:\/|\* |[Hh][Tt][Tt][Pp][Ss]?:\/\/)|^CONNECT /;
 /** What may become one. */
 const beginning = /^[A-Z]{0,16}$|^[A-Z]{3,16} (?:\*|[Hh][Tt]{0,2}|[Hh][Tt][Tt][Pp][Ss]?:?\/?)?$/;
+/** RFC 4253: version, software, and a remark. HTTP has a version at the end of its line. */
+const sshLine = /^SSH-(?:2\.0|1\.99)-(?!.* HTTP\/)[\x20-\x7e]+\r\n$/;
 
-/** Looks at the first bytes and puts them back. */
-export function sniff(socket: Socket, { silenceMs, finishMs, signal }: Patience): Promise<Speech> {
+/** Looks at the first bytes and puts them back, but for empty lines before a request, of which no parser makes anything. */
+export function sniff(socket: Socket, { silenceMs, finishMs, openings, signal }: Patience): Promise<Speech> {
   return new Promise((resolve) => {
     const seen = new Growing();
     let timer = silenceMs === null ? undefined : setTimeout(() => settle({ kind: "silent" }), silenceMs);
@@ -35,7 +43,9 @@ export function sniff(socket: Socket, { silenceMs, finishMs, signal }: Patience)
       clearTimeout(timer);
       signal?.removeEventListener("abort", onAbort);
       socket.off("data", onData).off("end", onEnd).off("close", onClose).pause();
-      if (seen.length > 0 && !socket.destroyed && !socket.readableEnded) socket.unshift(seen.bytes);
+      const kept = speech.kind === "http" ? seen.bytes.subarray(emptyBytes(seen.bytes)) : seen.bytes;
+      openings.give(seen.length);
+      if (kept.length > 0 && !socket.destroyed && !socket.readableEnded) socket.unshift(kept);
       resolve(speech);
     };
     const onAbort = () => settle({ kind: "silent" });
@@ -44,6 +54,7 @@ export function sniff(socket: Socket, { silenceMs, finishMs, signal }: Patience)
         clearTimeout(timer);
         timer = setTimeout(() => settle({ kind: "bad", why: "its beginning took too long" }), finishMs);
       }
+      if (!openings.take(bytes.length)) return settle({ kind: "bad", why: "too many connections are beginning" });
       seen.push(bytes);
       const speech = recognize(seen.bytes);
       if (speech !== null) settle(speech);
@@ -59,7 +70,7 @@ export function sniff(socket: Socket, { silenceMs, finishMs, signal }: Patience)
   });
 }
 
-/** Bytes that come one by one are not copied anew with each. */
+/** Bytes that come one by one are not copied anew with each. What `recognize` leaves open is never long. */
 class Growing {
   #buffer: Buffer = Buffer.alloc(0);
   length = 0;
@@ -83,25 +94,41 @@ class Growing {
   }
 }
 
-/** Null: too little to know. */
-function recognize(seen: Uint8Array): Speech | null {
-  if (seen.length === 0) return null;
+/** Null: too little to know. Each way to null ends after a number of bytes: a hello's, that of empty lines, or a line's. */
+function recognize(seen: Buffer): Speech | null {
   if (seen[0] === handshake) {
     const hello = readClientHello(seen);
     if (hello.kind === "more") return null;
     return hello.kind === "bad" ? hello : { ...hello, kind: "tls" };
   }
-  // Lines before a request are of no use, but allowed.
-  const start = Buffer.from(seen.subarray(0, 32))
-    .toString("latin1")
-    .replace(/^(?:\r?\n)+/, "");
+  const from = emptyBytes(seen);
+  if (from > bounds.emptyBytes) return { kind: "bad", why: "it says nothing but empty lines" };
+  const start = seen.toString("latin1", from, from + 32);
   if (method.test(start)) return { kind: "http" };
-  return beginning.test(start) ? null : { kind: "other", resembles: resemblance(seen) };
+  if (from === 0 && start.startsWith("SSH-")) return recognizeSsh(seen);
+  return beginning.test(start) || start === "\r" ? null : { kind: "other", resembles: resemblance(seen) };
 }
 
-/** Every request begins with a letter of its method, or with an empty line; and no server takes SSH for one. */
-function resemblance(seen: Uint8Array): "http" | "ssh" | "nothing" {
-  const start = Buffer.from(seen.subarray(0, 4)).toString("latin1");
-  if (start === "SSH-") return "ssh";
-  return /^[!#$%&'*+.^_`|~0-9A-Za-z\s-]/.test(start) ? "http" : "nothing";
+/** How many bytes are empty lines, before anything else. */
+function emptyBytes(seen: Buffer): number {
+  let at = 0;
+  while (at <= bounds.emptyBytes) {
+    if (seen[at] === 0x0a) at += 1;
+    else if (seen[at] === 0x0d && seen[at + 1] === 0x0a) at += 2;
+    else break;
+  }
+  return at;
+}
+
+/** A whole line of SSH. Anything else that begins so may be a method by the grammar of HTTP, which lenient servers answer. */
+function recognizeSsh(seen: Buffer): Speech | null {
+  const end = seen.subarray(0, bounds.sshLineBytes).indexOf("\n");
+  if (end < 0 && seen.length < bounds.sshLineBytes) return null;
+  const isSsh = sshLine.test(seen.toString("latin1", 0, end + 1));
+  return isSsh ? { kind: "other", resembles: "ssh", lineBytes: end + 1 } : { kind: "other", resembles: "http" };
+}
+
+/** Every request begins with a letter of its method, or with an empty line. */
+function resemblance(seen: Buffer): "http" | "nothing" {
+  return /^[!#$%&'*+.^_`|~0-9A-Za-z\s-]/.test(seen.toString("latin1", 0, 1)) ? "http" : "nothing";
 }

@@ -1,5 +1,6 @@
 import type { Socket } from "node:net";
 import { TLSSocket } from "node:tls";
+import type { Budget } from "./budget.ts";
 import { pump, type Sieve, type Tally } from "./pump.ts";
 import { type Speech, sniff } from "./sniff.ts";
 
@@ -44,7 +45,11 @@ function closed(socket: Socket): Promise<void> {
  * Waits until one of the two speaks. Where it is the box, it is looked at what it says; where it is the other, it is
  * one of the protocols in which the server begins, and nothing else is to be known.
  */
-export async function hear(inner: Socket, outer: Socket, beginningMs: number): Promise<Speech> {
+export async function hear(
+  inner: Socket,
+  outer: Socket,
+  { beginningMs, openings }: { readonly beginningMs: number; readonly openings: Budget },
+): Promise<Speech> {
   const stop = new AbortController();
   const onData = (bytes: Buffer) => {
     outer.pause();
@@ -60,9 +65,45 @@ export async function hear(inner: Socket, outer: Socket, beginningMs: number): P
     .on("data", onData)
     .on("end", onOuter)
     .on("close", onOuter);
-  const speech = await sniff(inner, { silenceMs: null, finishMs: beginningMs, signal: stop.signal });
+  const speech = await sniff(inner, { silenceMs: null, finishMs: beginningMs, openings, signal: stop.signal });
   outer.off("data", onData).off("end", onOuter).off("close", onOuter).pause();
   return speech;
+}
+
+/**
+ * Passes on the line by which a client of SSH begins, and waits until the other side begins so, too. What answers
+ * otherwise may be a server of HTTP, and hears no more.
+ */
+export async function greetSsh(inner: Socket, outer: Socket, lineBytes: number, withinMs: number): Promise<boolean> {
+  outer.write(inner.read(lineBytes) as Buffer);
+  const answer = await firstBytes(outer, sshBegins.length, withinMs);
+  return answer === sshBegins;
+}
+
+const sshBegins = "SSH-";
+
+/** They are put back. Fewer, where no more come. */
+function firstBytes(socket: Socket, count: number, withinMs: number): Promise<string> {
+  let seen = Buffer.alloc(0);
+  return new Promise((resolve) => {
+    const settle = () => {
+      clearTimeout(timer);
+      socket.off("data", onData).off("end", settle).off("close", settle).pause();
+      if (seen.length > 0 && !socket.destroyed && !socket.readableEnded) socket.unshift(seen);
+      resolve(seen.toString("latin1", 0, count));
+    };
+    const onData = (bytes: Buffer) => {
+      seen = Buffer.concat([seen, bytes]);
+      if (seen.length >= count) settle();
+    };
+    const timer = setTimeout(settle, withinMs);
+    socket
+      .on("error", () => {})
+      .on("data", onData)
+      .on("end", settle)
+      .on("close", settle)
+      .resume();
+  });
 }
 
 /** Says the last word, and does not wait for long until the other end has heard it. */

@@ -43,7 +43,7 @@ export interface HttpRequest extends Destination {
   readonly path: string;
 }
 
-export type DenialCode = "host" | "port" | "path" | "method" | "denied" | "spelling" | "address" | "protocol";
+export type DenialCode = "host" | "port" | "path" | "method" | "denied" | "spelling" | "address" | "protocol" | "key";
 
 export type Verdict =
   | { readonly kind: "allow"; readonly rule: NetworkRule | null; readonly local: boolean }

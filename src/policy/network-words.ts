@@ -3,11 +3,7 @@ import { hasStar } from "./network-paths.ts";
 import type { DenialCode, Destination, HttpRequest, NetworkRule, Verdict } from "./network-policy.ts";
 
 /** A refusal in words that a model can act on, or repeat to its owner. */
-export function deny(
-  code: Exclude<DenialCode, "address" | "protocol">,
-  asked: Destination | HttpRequest,
-  rule: NetworkRule | null,
-): Verdict {
+export function deny(code: Codes, asked: Destination | HttpRequest, rule: NetworkRule | null): Verdict {
   return {
     kind: "deny",
     code,
@@ -18,7 +14,8 @@ export function deny(
 }
 
 type Words = (asked: Destination | HttpRequest, rule: NetworkRule | null) => string;
-type Codes = Exclude<DenialCode, "address" | "protocol">;
+/** The gateway finds words for the others. */
+type Codes = Exclude<DenialCode, "address" | "protocol" | "key">;
 
 const reasons: Readonly<Record<Codes, Words>> = {
   host: () => "no rule for this host",

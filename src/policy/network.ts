@@ -1,5 +1,5 @@
 import { canonicalHost, hostMatcher, isAddress, matchesHost } from "./hosts.ts";
-import { isLoosePath, isOddPath, pathMatcher, segmentsOf } from "./network-paths.ts";
+import { foldCase, isLoosePath, isOddPath, pathMatcher, segmentsOf } from "./network-paths.ts";
 import type { Destination, HttpRequest, NetworkPolicy, NetworkRule, Verdict } from "./network-policy.ts";
 import { deny } from "./network-words.ts";
 
@@ -53,6 +53,29 @@ export function needsInspection(policy: NetworkPolicy, to: Destination): boolean
   return policy.learn || isBound || found.here.some((entry) => !isWhole(entry));
 }
 
+/** Whether a rule for the host asks for path or method. */
+export function isByRequest(policy: NetworkPolicy, to: Destination): boolean {
+  return find(policy, to)?.here.some((entry) => !isWhole(entry)) ?? false;
+}
+
+/**
+ * Hosts that a rule denies at a port while everything else may be reached, so that their addresses would do as well. A
+ * pattern has none, and where only listed hosts are allowed, their addresses are, too, also those that a denied host shares.
+ */
+export function deniedHosts({ learn, rules }: NetworkPolicy, port: number): readonly string[] {
+  if (!learn) return [];
+  const whole = rules.filter((rule) => rule.deny && isAt(rule, port) && rule.paths === null && rule.methods === null);
+  return whole.map(({ host }) => host).filter((host) => !host.includes("*"));
+}
+
+/** How a rule that allows something names a host: in full, or by a pattern. Null where none does. */
+export function namedBy(policy: NetworkPolicy, host: string): "name" | "pattern" | null {
+  const { exact, globs } = compile(policy);
+  if (exact.get(host)?.some(({ rule }) => !rule.deny)) return "name";
+  const labels = host.split(".");
+  return globs.some((entry) => !entry.rule.deny && entry.host(labels)) ? "pattern" : null;
+}
+
 /**
  * What is asked for besides the web: while a box learns, it must find a door. None at which programs of its own would
  * listen: a door is taken.
@@ -91,7 +114,7 @@ function compile(policy: NetworkPolicy): Compiled {
     (rule): Entry => ({
       rule,
       host: hostMatcher(rule.host),
-      path: rule.paths?.map(pathMatcher) ?? null,
+      path: rule.paths?.map((pattern) => (rule.deny ? foldedMatcher(pattern) : pathMatcher(pattern))) ?? null,
       methods: rule.methods,
     }),
   );
@@ -102,6 +125,12 @@ function compile(policy: NetworkPolicy): Compiled {
   const made = { exact, globs: entries.filter(({ rule }) => rule.host.includes("*")) };
   compiled.set(policy, made);
   return made;
+}
+
+/** What is denied is denied in capitals as well: many servers do not tell them apart. */
+function foldedMatcher(pattern: string): (segments: readonly string[]) => boolean {
+  const matches = pathMatcher(pattern, foldCase);
+  return (segments) => matches(segments.map(foldCase));
 }
 
 interface Found {

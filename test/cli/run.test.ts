@@ -208,11 +208,17 @@ describe("an agent", () => {
       stdout: "done\n",
       stderr: `podbot: Claude Code works on ${world.project} behind bubblewrap, with the machine's network\n`,
     });
-    expect((await said("--network", "allowlist")).stderr).toContain("behind bubblewrap, with 2 hosts in reach\n");
+    const { stderr: judged } = await said("--network", "allowlist");
+    expect(judged).toContain("behind bubblewrap, with 2 hosts in reach\n");
+    expect(judged).toMatch(
+      /^podbot: any key is let through to [a-z., ]+, another account's too; creds\.mode = "masked"/m,
+    );
     expect((await said("--network", "learn")).stderr).toContain("behind bubblewrap, and what it reaches is noted\n");
     expect((await said()).stderr).toContain("behind bubblewrap, with 2 hosts in reach\n");
+    world.file("home/.config/podbot/config.toml", '[creds]\nmode = "masked"\n');
+    expect((await said()).stderr).not.toContain("any key");
     const { stderr } = await said("--network", "none");
-    expect(stderr).toMatch(/^podbot: warning: Claude Code cannot reach its model: .* --network allowlist/);
+    expect(stderr).toMatch(/^podbot: warning: Claude Code cannot reach its model: .* --network allowlist/m);
     expect(stderr).toContain(`podbot: Claude Code works on ${world.project} behind bubblewrap, without network\n`);
     expect(await said("--quiet")).toEqual({ status: 0, stdout: "done\n", stderr: "" });
   });

@@ -26,6 +26,12 @@ const lenient = outside.tcp((socket) => {
     socket.end("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok");
   });
 });
+const sshServer = outside.tcp((socket) => {
+  socket.once("data", () => {
+    socket.write("SSH-2.0-server\r\n");
+    socket.once("data", (bytes) => socket.end(bytes));
+  });
+});
 const secure = outside.tls(host, (socket) => socket.pipe(socket));
 
 async function leading(port: Promise<number>, isBound: boolean, more: Partial<NetworkRule> = {}): Promise<Inside> {
@@ -99,15 +105,33 @@ describe.each([false, true])("a request in disguise (after a while: %s)", (late)
     await using inside = await leading(lenient, true);
     expect(await tell(inside, "\u0000\u0001\u0002", { late })).toBe("");
     expect(heard).toBe("");
-    expect(await tell(inside, "SSH-2.0-x\r\n", { late, port: 22 })).toContain("ok");
+    expect(inside.audit).toMatchObject([{ verdict: "refused", reason: "protocol", port: 8080 }]);
+  });
+
+  test("is SSH only if the server says so as well: until then, it hears the line alone", async () => {
+    await using inside = await leading(lenient, true);
+    const steal = `GET /steal${rest.slice(" /q".length)}`;
+    expect(await tell(inside, `SSH-2.0-x\r\n${steal}`, { late })).toBe("");
     expect(heard).toBe("SSH-2.0-x\r\n");
+    await using honest = await leading(sshServer, true);
+    expect(await tell(honest, "SSH-2.0-x y\r\nkeys", { late, port: 22 })).toBe("SSH-2.0-server\r\nkeys");
     await expect
-      .poll(() => inside.audit)
+      .poll(() => [...inside.audit, ...honest.audit])
       .toMatchObject([
-        { verdict: "refused", reason: "protocol", port: 8080 },
-        { kind: "tcp", verdict: "allowed", port: 22 },
+        { kind: "tcp", verdict: "refused", reason: "protocol", port: 8080, sent: 11 },
+        { kind: "tcp", verdict: "allowed", port: 22, sent: 17, received: 20 },
       ]);
   });
+
+  test.each(["SSH-GET", "SSH-2.0-GET", "SSH-2.0-x\n", "SSH-2.0-\u00e9\r\n", `SSH-2.0-${"x".repeat(250)}\r\n`])(
+    "is not SSH because it begins so: %j",
+    async (start) => {
+      await using inside = await leading(lenient, true);
+      expect(await tell(inside, start + rest, { late })).toMatch(/^HTTP\/1.1 400 /);
+      expect(heard).toBe("");
+      expect(inside.audit).toMatchObject([{ kind: "http", verdict: "refused", reason: "spelling" }]);
+    },
+  );
 
   test("is none where nothing is bound: it is let through as it is", async () => {
     await using inside = await leading(lenient, false);

@@ -1,11 +1,12 @@
 // @module-tag security
-import { connect as connectHttp2 } from "node:http2";
+import { connect as connectHttp2, constants } from "node:http2";
 import type { Socket } from "node:net";
 import { afterAll, describe, expect, test } from "vitest";
 import { proxyPort } from "../../src/gateway/connection.ts";
 import { usualLimits } from "../../src/gateway/limits.ts";
 import { heldBytesAmong } from "../../src/gateway/pump.ts";
 import { ended, Inside, Outside, parse, policyOf, readUntil, rule, say } from "./kit.ts";
+import { RawHttp2 } from "./raw-http2.ts";
 
 const outside = new Outside();
 afterAll(() => outside[Symbol.asyncDispose]());
@@ -57,6 +58,64 @@ describe("there is a limit", () => {
     for (const socket of [...sockets, late]) socket.destroy();
   });
 
+  test("to what is asked on one connection before it is answered", async () => {
+    const port = await outside.http(() => {});
+    await using inside = await leading(port, { pipelined: 3 });
+    const socket = await inside.knock(proxyPort);
+    socket.write(get().repeat(5));
+    await ended(socket);
+    await expect
+      .poll(() => inside.audit.map(({ reason }) => reason).toSorted())
+      .toEqual(["limit", ...Array.from({ length: 3 }, () => "the box has broken it off")]);
+  });
+
+  test("to connections in which the gateway speaks TLS itself", async () => {
+    await using inside = await leading(1, { opened: 1 });
+    inside.gateway.replacePolicy(policyOf([]));
+    const first = await inside.secure(host);
+    await expect(inside.secure(host)).rejects.toThrow();
+    expect(inside.audit).toMatchObject([{ kind: "tls", verdict: "refused", reason: "limit" }]);
+    first.destroy();
+    await expect
+      .poll(() =>
+        inside.secure(host).then(
+          (socket) => void socket.destroy(),
+          () => "refused",
+        ),
+      )
+      .toBe(undefined);
+  });
+
+  test("to the connections that speak HTTP/2, and to streams on all of them", async () => {
+    const port = await outside.http2(host, (stream, headers) => {
+      stream.respond({ ":status": 200 });
+      if (headers[":path"] === "/") stream.end("fine");
+    });
+    await using inside = await leading(port, { http2Connections: 2, allStreams: 3 });
+    const reach = { [host]: `127.0.0.1:${port}` };
+    inside.gateway.replacePolicy(policyOf([rule(host, { paths: ["/**"] })], { reach }));
+    const clients = await Promise.all(
+      [1, 2].map(async () => {
+        const socket = await inside.secure(host, { alpn: ["h2"] });
+        return connectHttp2(`https://${host}`, { createConnection: () => socket }).on("error", () => {});
+      }),
+    );
+    const ask = (index: number, path: string) => {
+      const stream = (clients[index] as ReturnType<typeof connectHttp2>).request({ ":path": path });
+      return new Promise((resolve) => {
+        stream.once("response", (headers) => resolve(headers[":status"])).once("error", () => resolve(stream.rstCode));
+      });
+    };
+    expect(await Promise.all([ask(0, "/stays"), ask(0, "/stays"), ask(1, "/stays")])).toEqual([200, 200, 200]);
+    expect(await ask(1, "/")).toBe(constants.NGHTTP2_REFUSED_STREAM);
+    const third = await inside.secure(host, { alpn: ["h2"] });
+    await ended(third);
+    clients[0]?.destroy();
+    await expect.poll(() => ask(1, "/")).toBe(200);
+    clients[1]?.destroy();
+    await expect.poll(() => inside.audit.filter(({ reason }) => reason === "limit").length).toBeGreaterThanOrEqual(2);
+  });
+
   test("to the streams of one connection", async () => {
     await using inside = await leading(1, { streams: 7 });
     inside.gateway.replacePolicy(policyOf([]));
@@ -95,22 +154,97 @@ describe("there is a limit", () => {
     expect(inside.audit[0]?.path?.length).toBeLessThan(1_100);
   });
 
-  test("to how many headers are seen: all of them, up to the length of the head", async () => {
-    let count = 0;
+  test("to how many headers there are, on either side: none is left out in silence", async () => {
+    const { headFields } = usualLimits;
+    let head = "";
+    let fields = headFields;
     const port = await outside.tcp((socket) => {
-      let head = "";
+      head = "";
       socket.on("data", (bytes) => {
         head += bytes;
         if (!head.endsWith("\r\n\r\n")) return;
-        count = head.split("\r\n").length;
-        socket.end(`HTTP/1.1 200 OK\r\n${"b:1\r\n".repeat(3000)}Connection: close\r\n\r\n`);
+        socket.end(`HTTP/1.1 200 OK\r\n${"b:1\r\n".repeat(fields - 1)}Connection: close\r\n\r\n`);
       });
     });
-    await using inside = await leading(port);
-    const text = get().replace("\r\n\r\n", `\r\nConnection: close\r\n${"a:1\r\n".repeat(3000)}\r\n`);
-    const answer = await say(await inside.knock(proxyPort), text);
-    expect(count).toBeGreaterThan(3000);
-    expect(answer.match(/b: 1/g)).toHaveLength(3000);
+    await using inside = await leading(port, { lingerMs: 50 });
+    const ask = async (text: string, count: number) => {
+      const more = `\r\nConnection: close\r\n${"a:1\r\n".repeat(count - 2)}\r\n`;
+      return parse(await say(await inside.knock(proxyPort), text.replace("\r\n\r\n", more)));
+    };
+    const answer = await ask(get(), headFields);
+    expect(answer.status).toBe(200);
+    expect(answer.head.match(/b: 1/g)).toHaveLength(headFields - 1);
+    expect(head.match(/a: 1/g)).toHaveLength(headFields - 2);
+    expect((await ask(get(), headFields + 1)).status).toBe(431);
+    const upgrade = `GET http://${host}/ HTTP/1.1\r\nHost: ${host}\r\nUpgrade: h2c\r\n\r\n`;
+    expect((await ask(upgrade, headFields + 50)).status).toBe(431);
+    const connect = `CONNECT ${host}:80 HTTP/1.1\r\nHost: ${host}:80\r\n\r\n`;
+    expect((await ask(connect, headFields + 1)).status).toBe(431);
+    fields = headFields + 1;
+    expect(await ask(get(), 3)).toMatchObject({ status: 502, body: expect.stringContaining("too long") });
+  });
+
+  test("to a head in HTTP/2, where a byte can stand for a long header", async () => {
+    const port = await outside.http2(host, (stream) => {
+      stream.respond({ ":status": 200 });
+      stream.end("fine");
+    });
+    await using inside = await leading(port, { lingerMs: 50 });
+    const policy = policyOf([rule(host, { paths: ["/**"] })], { reach: { [host]: `127.0.0.1:${port}` } });
+    inside.gateway.replacePolicy(policy);
+    const one = await new RawHttp2(await inside.secure(host, { alpn: ["h2"] })).ask(host, { long: 3900, repeats: 3 });
+    expect(one).toContain("200");
+    // Twelve kilobytes of it once, and then more than there may be: answered, and the connection is over.
+    const raw = new RawHttp2(await inside.secure(host, { alpn: ["h2"] }));
+    expect(await raw.ask(host, { long: 3900, repeats: 40 })).toContain("431");
+    await ended(raw.socket);
+    const many = new RawHttp2(await inside.secure(host, { alpn: ["h2"] }));
+    expect(await many.ask(host, { long: 1, repeats: 900 })).not.toContain("200");
+    many.socket.destroy();
+    await expect.poll(() => inside.audit.map(({ status }) => status)).toEqual([200, 431]);
+  });
+
+  test("to all heads under way together", async () => {
+    const waiting: (() => void)[] = [];
+    const port = await outside.http((_, response) => void waiting.push(() => response.end("done")));
+    await using inside = await leading(port, { headsBytes: 2_000 });
+    const long = get().replace("\r\n\r\n", `\r\nX-Long: ${"x".repeat(1_500)}\r\n\r\n`);
+    const [first, second] = [await inside.knock(proxyPort), await inside.knock(proxyPort)];
+    first.write(long);
+    await expect.poll(() => waiting.length).toBe(1);
+    second.write(long);
+    expect(await readUntil(second, "}")).toMatch(/^HTTP\/1.1 503 /);
+    waiting[0]?.();
+    await readUntil(first, "done");
+    second.write(long);
+    await expect.poll(() => waiting.length).toBe(2);
+    for (const socket of [first, second]) socket.destroy();
+  });
+
+  test("to empty lines before a request, which go no further; and to the beginnings of all connections", async () => {
+    let heard = "";
+    const port = await outside.tcp((socket) => {
+      socket.on("data", (bytes) => {
+        heard += bytes;
+        socket.end("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n");
+      });
+    });
+    await using inside = await leading(port, { openingsBytes: 70_000 });
+    const lines = "\r\n".repeat(500);
+    const asked = get().replace("\r\n\r\n", "\r\nConnection: close\r\n\r\n");
+    expect(parse(await say(await inside.knock(proxyPort), lines + asked)).status).toBe(200);
+    expect(heard).toMatch(/^GET /);
+    expect(await say(await inside.knock(80), lines + lines)).toBe("");
+    const hello = Buffer.concat([Buffer.from("1603010fff0100fffb", "hex"), Buffer.alloc(4_000)]);
+    const held = await Promise.all(Array.from({ length: 20 }, () => inside.knock(443)));
+    for (const socket of held) socket.write(hello);
+    await Promise.race(held.map(ended));
+    await expect
+      .poll(() => new Set(inside.audit.map(({ reason }) => reason)))
+      .toEqual(new Set([undefined, "it says nothing but empty lines", "too many connections are beginning"]));
+    for (const socket of held) socket.destroy();
+    await expect.poll(() => inside.audit.length).toBe(22);
+    expect(parse(await say(await inside.knock(proxyPort), asked)).status).toBe(200);
   });
 });
 

@@ -66,13 +66,29 @@ describe("an address", () => {
     expect(names.nameOf(address)).toBeNull();
   });
 
+  test("is left for what a rule names, when a box has asked for all others", () => {
+    const names = new Names();
+    let asked = 0;
+    const exhaust = (named: "pattern" | null) => {
+      while (names.addressOf(`n${asked}.example`, named) !== null) asked += 1;
+    };
+    exhaust(null);
+    const pattern = names.addressOf("a.pattern.example", "pattern");
+    expect(pattern).not.toBeNull();
+    exhaust("pattern");
+    expect(names.addressOf("b.pattern.example", "pattern")).toBeNull();
+    const named = names.addressOf("named.example", "name") as string;
+    expect(names.nameOf(named)).toBe("named.example");
+    expect(names.addressOf("a.pattern.example")).toBe(pattern);
+  });
+
   test("is never given to a second name: when none is left, there is none", () => {
     const names = new Names(77_777);
     const given = new Set<string | null>();
-    for (let count = 0; count < capacity; count += 1) given.add(names.addressOf(`n${count}`));
+    for (let count = 0; count < capacity; count += 1) given.add(names.addressOf(`n${count}`, "name"));
     expect(given.size).toBe(capacity);
     for (const never of [null, "198.18.0.0", "198.18.0.1", "198.19.255.255"]) expect(given).not.toContain(never);
-    expect(names.addressOf("one.more")).toBeNull();
+    expect(names.addressOf("one.more", "name")).toBeNull();
     expect(names.nameOf(names.addressOf("n0") as string)).toBe("n0");
     for (const never of ["198.18.0.0", "198.18.0.1", "198.19.255.255"]) expect(names.nameOf(never)).toBeNull();
   });

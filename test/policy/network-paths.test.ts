@@ -26,6 +26,21 @@ describe("a path is odd", () => {
     ["is decoded twice by some", ["/%252e%252e/a", "/%252f", "/%25c0"]],
     ["has broken escapes", ["/%", "/%2", "/%zz", "/a%g0", "/%c3", "/%ff", "/%c0%ae%c0%ae", "/%ed%a0%80"]],
     ["holds what ends a path", ["/a?b", "/a#b"]],
+    ["has a space before dots", ["/%20../b", "/a/%20.", "/%C2%A0../b"]],
+    [
+      "has letters that are folded to dots, slashes and the like",
+      [
+        "/%ef%bc%8e%ef%bc%8e/b",
+        "/a%ef%bc%8fb",
+        "/a%EF%BC%BCb",
+        "/a%ef%bc%9bb",
+        "/%e2%80%a5/b",
+        "/a%cd%be",
+        "/%e2%80%a6",
+      ],
+    ],
+    ["has what looks like a slash", ["/a%e2%88%95b", "/a%e2%81%84b", "/a%e2%88%96b"]],
+    ["has what shows nothing", ["/a%e2%80%8b/x", "/.%c2%ad./b", "/a%c2%85", "/%ef%bb%bfa", "/%e2%80%ae"]],
     ["holds other letters than ASCII", ["/é", "/a\u2215b", "/\u202e"]],
   ])("where it %s", (_, paths) => {
     for (const odd of paths) expect([odd, isOddPath(odd)]).toEqual([odd, true]);
@@ -71,16 +86,26 @@ describe("a path is odd", () => {
 });
 
 describe("a path is loose", () => {
-  test.each(["/a;x=1/b", "/a;", "/a%20/b", "/a%20", "/a./b", "/a.", "/a../b"])(
-    "where something ends a segment: %s",
+  test.each([
+    ["something ends a segment", ["/a;x=1/b", "/a;", "/a%20/b", "/a%20", "/a./b", "/a.", "/a../b", "/a%c2%a0/b"]],
+    ["a semicolon is escaped", ["/a%3b/x", "/a%3Bx=1/b"]],
+    ["a segment begins with a space", ["/%20a", "/x/%20a/b", "/%e3%80%80a"]],
+    ["letters are not in their usual form", ["/%ef%bd%81dmin", "/%e2%84%aa", "/%c5%bf", "/cafe%cc%81"]],
+    ["a file is named by its stream or its short name", ["/a::$DATA/x", "/a%3a%3a$DATA", "/a:$i30", "/admin~1/x"]],
+  ])("where %s", (_, paths) => {
+    for (const path of paths) expect([path, isLoosePath(path)]).toEqual([path, true]);
+  });
+
+  test("also where its escapes mean nothing", () => {
+    expect(isLoosePath("/%ff;")).toBe(true);
+  });
+
+  test.each(["/", "/a", "/a.b/c", "/.a", "/a%20b", "/a/", "/~me", "/v1/items:batch", "/caf%c3%a9"])(
+    "but not %s",
     (path) => {
-      expect(isLoosePath(path)).toBe(true);
+      expect(isLoosePath(path)).toBe(false);
     },
   );
-
-  test.each(["/", "/a", "/a.b/c", "/.a", "/a%20b", "/a/"])("but not %s", (path) => {
-    expect(isLoosePath(path)).toBe(false);
-  });
 });
 
 describe("the path of a rule stands for", () => {

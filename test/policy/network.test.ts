@@ -3,12 +3,15 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
   type Destination,
+  deniedHosts,
   doorPorts,
   type HttpRequest,
+  isByRequest,
   judgeConnection,
   judgeRequest,
   type NetworkPolicy,
   type NetworkRule,
+  namedBy,
   needsInspection,
 } from "../../src/policy/network.ts";
 import { readDomain, readRule, type WrittenRule } from "../../src/policy/network-rules.ts";
@@ -330,5 +333,36 @@ describe("a refusal says what was asked, why not, and how the owner can allow it
     const [message, remedy] = words(`GET x.org/${"a".repeat(10_000)}`);
     expect(message?.length).toBeLessThan(400);
     expect(remedy?.length).toBeLessThan(500);
+  });
+});
+
+describe("a host", () => {
+  const rules = policy([
+    "a.org",
+    "*.b.org",
+    { host: "c.org", path: "/x" },
+    { host: "d.org", methods: ["GET"] },
+    { host: "e.org", deny: true },
+    { host: "*.f.org", deny: true },
+    { host: "g.org", port: 443, deny: true },
+    { host: "a.org", path: "/y", deny: true },
+  ]);
+
+  test("is named by a rule that allows something, in full or by a pattern", () => {
+    const named = ["a.org", "c.org", "x.b.org", "b.org", "e.org", "x.f.org"].map((host) => namedBy(rules, host));
+    expect(named).toEqual(["name", "name", "pattern", null, null, null]);
+  });
+
+  test("is judged by the request where a rule has paths or methods", () => {
+    const judged = ["a.org", "c.org", "d.org", "x.b.org", "c.org:22", "none.org", "x..org"].map((place) =>
+      isByRequest(rules, to(place)),
+    );
+    expect(judged).toEqual([true, true, true, false, false, false, false]);
+  });
+
+  test("is denied by its addresses, too, while all others are allowed", () => {
+    expect(deniedHosts(rules, 443)).toEqual([]);
+    expect(deniedHosts({ ...rules, learn: true }, 443)).toEqual(["e.org", "g.org"]);
+    expect(deniedHosts({ ...rules, learn: true }, 22)).toEqual(["e.org"]);
   });
 });
