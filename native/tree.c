@@ -122,6 +122,7 @@ static struct stat look_at(int file) {
 /* Each place has one spelling: the kernel's in its list of mounts, with which this program's is compared. */
 static const char *below_root(const char *path) {
     if (path[0] != '/') fail("the letter names a path that is not absolute");
+    if (strlen(path) >= PATH_MAX) fail_at(path, strerror(ENAMETOOLONG));
     if (path[1] == '\0') return ".";
     for (const char *name = path + 1; name != NULL; name = strchr(name, '/')) {
         name += *name == '/' && name != path + 1;

@@ -45,7 +45,7 @@ export function openPlace({ path, directory }: Pick<HeldName, "path" | "director
 }
 
 /** Another directory has taken the place of the one that the plan saw. */
-export class MovedError extends Error {
+class MovedError extends Error {
   constructor(path: string) {
     super(`${path} is another directory by now`);
   }
