@@ -37,6 +37,12 @@ enum {
     TERMINATED = 128 + SIGTERM,
 };
 
+/* An attendant, and the connection that it took over. */
+struct attending {
+    pid_t process;
+    int connection; /* held here as well by a mortal warden; else -1 */
+};
+
 struct warden {
     struct sockaddr_un address;
     char hello[8 + TOKEN];
@@ -44,8 +50,8 @@ struct warden {
     int parked; /* -1 while there is none */
     int delay;  /* before the next try, if this one fails */
     long long next_try;
-    size_t attendants;     /* how many have a connection */
-    pid_t *attending;
+    size_t attendants;     /* how many there are */
+    struct attending *attending;
     bool mortal;           /* whether it ends when its keeper is dead, for nobody else would end it */
     long long alone_since; /* when the keeper was first found dead; 0 while it lives */
 };
@@ -125,8 +131,8 @@ static void try_later(struct warden *warden) {
 
 /*
  * A refusal proves that whoever listened is dead: a busy keeper, or one that is stopped, does not refuse. But its
- * socket may be gone as well, or somebody inside may keep us from dialling: whoever cannot be reached is as good as
- * dead, unless one of the attendants still has a connection.
+ * socket may be gone as well, or somebody inside may keep us from dialling: a keeper that cannot be reached is as good
+ * as dead, unless it still holds the other end of an attendant's connection.
  */
 static void note_failure(struct warden *warden, int error) {
     if (error == EAGAIN || error == EINTR || error == EINPROGRESS) return;
@@ -151,11 +157,32 @@ static void refuse(int connection, int error) {
     send(connection, frame, sizeof frame, MSG_NOSIGNAL);
 }
 
-static void note_attendant(struct warden *warden, pid_t attendant) {
-    pid_t *more = realloc(warden->attending, (warden->attendants + 1) * sizeof *more);
-    if (more == NULL) return; /* it is served all the same */
-    warden->attending = more;
-    warden->attending[warden->attendants++] = attendant;
+/*
+ * A mortal warden keeps the connection as well as its attendant does, since the kernel tells each holder when the
+ * keeper's end is closed. The attendant cannot be asked: it runs as the agent's user, and the agent can stop it.
+ */
+static void note_attendant(struct warden *warden, pid_t attendant, int connection) {
+    struct attending *more = realloc(warden->attending, (warden->attendants + 1) * sizeof *more);
+    if (more != NULL) warden->attending = more;
+    bool keeps = warden->mortal && more != NULL;
+    if (!keeps) close(connection);
+    if (more != NULL) more[warden->attendants++] = (struct attending){attendant, keeps ? connection : -1};
+}
+
+/* Whether the keeper still holds the other end of any connection. */
+static bool is_held(const struct warden *warden) {
+    for (size_t at = 0; at < warden->attendants; at++) {
+        struct pollfd end = {.fd = warden->attending[at].connection};
+        if (end.fd >= 0 && poll(&end, 1, 0) == 0) return true;
+    }
+    return false;
+}
+
+/* In a new attendant, which must not keep those of others open. */
+static void leave_connections(const struct warden *warden) {
+    for (size_t at = 0; at < warden->attendants; at++) {
+        if (warden->attending[at].connection >= 0) close(warden->attending[at].connection);
+    }
 }
 
 static void serve(struct warden *warden) {
@@ -165,21 +192,23 @@ static void serve(struct warden *warden) {
     pid_t own = getpid(), attendant = fork();
     if (attendant == 0) {
         close(warden->signals);
+        leave_connections(warden);
         attend(warden->parked, own);
     }
-    if (attendant > 0) note_attendant(warden, attendant);
     if (attendant < 0) {
         refuse(warden->parked, errno);
         return try_later(warden);
     }
-    close(warden->parked);
+    note_attendant(warden, attendant, warden->parked);
     warden->delay = SHORTEST_DELAY_MS;
     dial(warden);
 }
 
 static void forget_attendant(struct warden *warden, pid_t ended) {
     for (size_t at = 0; at < warden->attendants; at++) {
-        if (warden->attending[at] == ended) warden->attending[at] = warden->attending[--warden->attendants];
+        if (warden->attending[at].process != ended) continue;
+        if (warden->attending[at].connection >= 0) close(warden->attending[at].connection);
+        warden->attending[at] = warden->attending[--warden->attendants];
     }
 }
 
@@ -222,7 +251,7 @@ static _Noreturn void keep_dialling(struct warden *warden) {
     for (;;) {
         long long now = moment(), left = warden->next_try - now;
         bool is_alone = warden->alone_since != 0 && now - warden->alone_since > ORPHAN_MS;
-        if (warden->mortal && is_alone && warden->attendants == 0) end(warden);
+        if (warden->mortal && is_alone && !is_held(warden)) end(warden);
         if (warden->parked < 0 && left <= 0) {
             dial(warden);
             continue;

@@ -3,13 +3,16 @@ import { EngineError } from "../errors.ts";
 import type { EngineClient } from "./client.ts";
 import { type CallOptions, containerPath } from "./containers.ts";
 
-/** Unpacks a tar at a directory that exists in the container. The tar is read as fast as the engine takes it. */
+/**
+ * Unpacks a tar at a directory that exists in the container. The tar is read as fast as the engine takes it. Errors call
+ * the container by `name`. Default: its id.
+ */
 export async function putArchive(
   client: EngineClient,
   id: string,
   path: string,
   tar: Readable,
-  options: CallOptions = {},
+  { name = id, ...options }: CallOptions & { readonly name?: string } = {},
 ): Promise<void> {
   try {
     const answer = await client.request({
@@ -25,7 +28,7 @@ export async function putArchive(
   } catch (error) {
     tar.destroy();
     if (options.signal?.aborted) throw error;
-    throw uploadTrouble(error, id, path);
+    throw uploadTrouble(error, name, path);
   }
 }
 

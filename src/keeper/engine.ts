@@ -84,7 +84,12 @@ export async function openEngine(
         selinux: info.selinux,
         runtime: info.defaultRuntime,
         enforces: enforcedBy(info, runtime),
-        image: { name: image, id: inspection.id },
+        image: {
+          name: image,
+          id: inspection.id,
+          volumes: inspection.volumes,
+          variables: inspection.env.map((variable) => variable.replace(/=.*/s, "")),
+        },
       },
     };
   } catch (error) {

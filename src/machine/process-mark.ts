@@ -14,8 +14,7 @@ export interface ProcessMark {
 }
 
 /** Null where there is no such process, or nobody can tell. */
-export function markOf(pid: number): ProcessMark | null {
-  const started = startTimeOf(pid);
+export function markOf(pid: number, started: string | null = startTimeOf(pid)): ProcessMark | null {
   const space = processSpace();
   return started === null || space === "" ? null : { pid, started, space, machine: thisMachine() };
 }

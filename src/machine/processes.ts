@@ -35,22 +35,23 @@ export function firstProcesses(uid: number): readonly FirstProcess[] {
   });
 }
 
-/** The process with this argument that is the first of a pid namespace below ours; the youngest are looked at first. */
-export function findFirstProcess(argument: string): number | null {
-  const numbers = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
-  const found = numbers
-    .map(Number)
-    .sort((a, b) => b - a)
-    .find((pid) => argvOf(pid).includes(argument) && /^NSpid:\t.*\t1$/m.test(statusOf(pid) ?? ""));
-  return found ?? null;
-}
-
 function statusOf(pid: number): string | null {
   try {
     return readFileSync(`/proc/${pid}/status`, "latin1");
   } catch {
     return null;
   }
+}
+
+/** Whether two processes are one, or have the same parent, which has not left them to the machine's first process. */
+export function isKin(pid: number, other: number): boolean {
+  const [parent, another] = [pid, other].map((each) => Number(/^PPid:\t(\d+)/m.exec(statusOf(each) ?? "")?.[1]));
+  return pid === other || (parent === another && parent !== undefined && parent > 1);
+}
+
+/** Whether it is the first process of a pid namespace below ours. */
+export function isFirstOfBox(pid: number): boolean {
+  return /^NSpid:\t\d.*\t1$/m.test(statusOf(pid) ?? "");
 }
 
 export interface Owner {

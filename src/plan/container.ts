@@ -13,7 +13,14 @@ export interface EngineFacts {
   readonly selinux: boolean;
   readonly runtime: string;
   readonly enforces: { readonly memory: boolean; readonly cpus: boolean; readonly pids: boolean };
-  readonly image: { readonly name: string; readonly id: string };
+  readonly image: {
+    readonly name: string;
+    readonly id: string;
+    /** Where each container gets a directory of its own, as the image says (VOLUME). */
+    readonly volumes: readonly string[];
+    /** Names of its variables. */
+    readonly variables: readonly string[];
+  };
 }
 
 /** What the owner wants of the container. */

@@ -1,3 +1,4 @@
+import { resolve } from "node:path";
 import { PolicyError } from "../errors.ts";
 import { isBelow, isWithin, parentOf } from "../policy/paths.ts";
 import { javaOptions, trustPlaces } from "../policy/trust-variables.ts";
@@ -62,6 +63,7 @@ function containerPlan(
   );
   if (request.workspace === "mounted" && directory !== survey.cwd) refuseSecondLook(operations, survey.cwd);
   refuseSharedHome(operations, container);
+  refuseImageVolumes(operations, container);
   const plain = common(request, survey, ground, verdicts);
   return freeze({
     version: 1,
@@ -73,6 +75,7 @@ function containerPlan(
     operations: [
       ...operations,
       ...(hasGateway(request.network) ? [resolverFile("/etc/resolv.conf")] : []),
+      ...inPlaceOfEngine(request, container, operations),
       ...containerCorner(request, survey, container),
     ],
     commands: request.commands.map((command) => ({
@@ -156,12 +159,61 @@ function refuseSharedHome(operations: readonly Operation[], container: Container
   );
 }
 
+/**
+ * An engine gives each container an empty directory of its own where the image has a volume. Below what is mounted it
+ * would hide the host's files, and swallow what is written there.
+ */
+function refuseImageVolumes(operations: readonly Operation[], { engine: { image } }: ContainerPlan): void {
+  const targets = [corner, ...operations.flatMap((operation) => (operation.kind === "bind" ? [operation.target] : []))];
+  const hides = (volume: string) => targets.some((target) => isBelow(volume, target)) && !targets.includes(volume);
+  const volume = image.volumes.map((path) => resolve("/", path)).find(hides);
+  if (volume === undefined) return;
+  throw new PolicyError(
+    "MOUNT_REFUSED",
+    `The image ${image.name} has a volume at ${volume} (VOLUME), which would hide what is mounted there.`,
+    {
+      hint: "Build the image without it, or set workspace.container_path to a directory that has no volume of the image in it.",
+      details: { path: volume, image: image.name },
+    },
+  );
+}
+
 /** The same operation where the workspace lies inside. */
 function moved(operation: Operation, from: string, to: string): Operation {
   if (from === to || !isWithin(operation.target, from)) return operation;
   const target = to + operation.target.slice(from.length);
   return operation.kind === "mask" ? { ...operation, target, source: operation.target } : { ...operation, target };
 }
+
+/**
+ * What an engine brings by itself and may have taken from the host. Podman copies the host's /etc/hosts, which names
+ * machines that are nobody's business inside, and what its mounts.conf names, which on some systems are the keys of a
+ * subscription. A network that is open has the engine's own names, as its resolver.
+ */
+function inPlaceOfEngine(
+  request: Request,
+  { engine }: ContainerPlan,
+  operations: readonly Operation[],
+): readonly Operation[] {
+  const isFree = (path: string) => !operations.some(({ target }) => target === path);
+  const hosts = request.network.mode !== "open" && isFree(hostsFile.target);
+  const secrets = engine.flavour === "podman" && request.token !== true && isFree(secretsInside);
+  return [
+    ...(hosts ? [hostsFile] : []),
+    ...(secrets
+      ? [{ kind: "tmpfs", target: secretsInside, mode: 0o555, why: "nothing of the engine's own" } as const]
+      : []),
+  ];
+}
+
+const hostsFile: Operation & { readonly kind: "file" } = {
+  kind: "file",
+  target: "/etc/hosts",
+  content: "127.0.0.1 localhost podbot\n::1 localhost ip6-localhost ip6-loopback\n",
+  mode: 0o444,
+  over: true,
+  why: "the host's own names stay outside",
+};
 
 /** One directory of the session's, in which the first program, its socket and a sign to be known by are found. */
 function containerCorner(request: Request, survey: Survey, { reclaims }: ContainerPlan): readonly Operation[] {

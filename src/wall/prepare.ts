@@ -108,7 +108,8 @@ function isSocket(path: string): boolean {
   return lstatSync(path, { throwIfNoEntry: false })?.isSocket() ?? false;
 }
 
-function gapError(gaps: readonly Gap[]): WallError {
+/** What a wall says that cannot enforce a plan. */
+export function gapError(gaps: readonly Gap[]): WallError {
   return new WallError(
     "GAP",
     [

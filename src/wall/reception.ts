@@ -3,6 +3,7 @@ import { chmodSync } from "node:fs";
 import { createServer, type Server, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { SessionError, WallError } from "../errors.ts";
+import type { Peer } from "../machine/peer.ts";
 import { openSocketPath } from "../machine/socket-path.ts";
 
 /** What a connection of the warden begins with; the token follows. */
@@ -22,14 +23,22 @@ export interface Reception extends Disposable {
   connect(signal?: AbortSignal): Promise<Duplex>;
   /** Resolves when the warden has called for the first time; rejects with its words if it says why it cannot. */
   readonly called: Promise<void>;
+  /** Who has called first, as the kernel says; null where nobody was to ask. Settled when `called` is. */
+  caller(): Peer | null;
   /** Whether any connection is open. */
   isOpen(): boolean;
   /** Resolves when the last open connection has ended: the warden is gone, or about to dial again. */
   emptied(): Promise<void>;
 }
 
-/** Listens at a path that will be seen inside, for connections of whoever knows the token. */
-export async function openReception(path: string, token: Buffer): Promise<Reception> {
+/** Asks who is at the other end of a connection. */
+export type Identify = (socket: Socket) => Promise<Peer | null>;
+
+/**
+ * Listens at a path that will be seen inside, for connections of whoever knows the token. With `identify`, the kernel is
+ * asked who has made the first of them, while nothing else runs inside that could have it.
+ */
+export async function openReception(path: string, token: Buffer, identify: Identify | null = null): Promise<Reception> {
   const waiting = new Set<Waiter>();
   const parked = new Set<Socket>();
   const strangers = new Set<Socket>();
@@ -45,6 +54,16 @@ export async function openReception(path: string, token: Buffer): Promise<Recept
   // Whoever does not wait for the first call need not hear why there is none.
   called.catch(() => {});
 
+  let asking: Promise<Peer | null> | null = null;
+  let caller: Peer | null = null;
+  const meet = async (socket: Socket, ask: Identify) => {
+    // Node reads nothing from what it lends to another process, until somebody resumes it.
+    socket.pause();
+    asking ??= ask(socket).catch(() => null);
+    caller = await asking;
+    strangers.delete(socket);
+    if (!socket.destroyed) welcome(socket);
+  };
   const welcome = (socket: Socket) => {
     greet();
     const [waiter] = waiting;
@@ -66,6 +85,7 @@ export async function openReception(path: string, token: Buffer): Promise<Recept
       whenEmpty = [];
     });
     readHello(socket, token, despair, () => {
+      if (identify !== null) return void meet(socket, identify);
       strangers.delete(socket);
       welcome(socket);
     });
@@ -82,6 +102,7 @@ export async function openReception(path: string, token: Buffer): Promise<Recept
 
   return {
     called,
+    caller: () => caller,
     isOpen: () => open.size > 0,
     emptied: () => new Promise((resolve) => (open.size === 0 ? resolve() : whenEmpty.push(resolve))),
     connect: (signal) => (isClosed ? Promise.reject(closed()) : nextConnection(parked, waiting, signal)),

@@ -1,11 +1,11 @@
 import { text } from "node:stream/consumers";
 import { describe, expect, test } from "vitest";
-import { findFirstProcess } from "../../src/machine/processes.ts";
 import { findNativePrograms } from "../../src/machine/programs.ts";
 import { openSandbox } from "../../src/sandbox/open.ts";
 import { type Doors, openDoors } from "../../src/wall/doors.ts";
 import type { Box } from "../../src/wall/wall.ts";
 import { until } from "../eventually.ts";
+import { findFirstProcess } from "../first-process.ts";
 import { answer, dialling } from "../native/guarded-box.ts";
 import { newId } from "../wall/conformance.ts";
 import { openEngineSite } from "./engine-site.ts";

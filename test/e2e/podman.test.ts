@@ -1,4 +1,5 @@
 import { conformance } from "../wall/conformance.ts";
+import { surroundings } from "./around.ts";
 import { boxes } from "./box.ts";
 import { openEngineSite } from "./engine-site.ts";
 import { engine } from "./engines/engine.ts";
@@ -8,5 +9,6 @@ import { privateService } from "./private-service.ts";
 const podman = engine("podman");
 conformance("rootful Podman", () => openEngineSite(podman));
 boxes("rootful Podman", podman, "everything");
+surroundings("rootful Podman", podman);
 flows("rootful Podman", podman, "everything");
 privateService("rootful Podman", "podman");

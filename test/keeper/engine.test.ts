@@ -57,7 +57,7 @@ describe("an engine is opened", () => {
       flavour: "docker",
       version: "27.1",
       runtime: "runc",
-      image: { name: "dev", id },
+      image: { name: "dev", id, volumes: [], variables: [] },
     });
   });
 
@@ -82,7 +82,7 @@ describe("an engine is opened", () => {
   test("with Podbot's own image for a known agent that is in it, where no other is named", async () => {
     const { client, facts } = await (await open({}, "codex")).opened;
     client[Symbol.dispose]();
-    expect(facts.image).toEqual({ name: "localhost/podbot:latest", id });
+    expect(facts.image).toEqual({ name: "localhost/podbot:latest", id, volumes: [], variables: [] });
     await expect((await open({}, "goose")).opened).rejects.toMatchObject({
       code: "AGENT_MISSING",
       hint: expect.stringContaining("`podbot image build --agents claude,codex,goose`"),

@@ -7,6 +7,7 @@ import { userInfo } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { startTimeOf } from "../../src/machine/process.ts";
 import { buildPrograms, environment, makeScratch, ordinary, sanitized } from "./programs.ts";
 
 const scratch = makeScratch(afterAll);
@@ -21,10 +22,16 @@ describe.each([ordinary, sanitized])("podbot-peer, $build build", ({ build, peer
     const [socket] = (await once(server, "connection")) as [Socket];
     const child = spawn(program, { env: environment, stdio: ["ignore", "pipe", "inherit", socket] });
     const { uid, gid } = userInfo();
-    expect(await text(child.stdout as NodeJS.ReadableStream)).toBe(`${caller.pid} ${uid} ${gid}\n`);
+    const started = startTimeOf(caller.pid as number);
+    expect(await text(child.stdout as NodeJS.ReadableStream)).toBe(`${caller.pid} ${uid} ${gid} ${started}\n`);
+
+    // What has ended is nobody to be known by a number.
+    caller.kill("SIGKILL");
+    await once(caller, "exit");
+    const late = spawn(program, { env: environment, stdio: ["ignore", "pipe", "inherit", socket] });
+    expect(await text(late.stdout as NodeJS.ReadableStream)).toMatch(new RegExp(`^\\d+ ${uid} ${gid} 0\n$`));
     socket.destroy();
     server.close();
-    caller.kill("SIGKILL");
   });
 
   it("refuses a file", () => {

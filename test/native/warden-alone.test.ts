@@ -131,6 +131,24 @@ signal.pause()`;
     test.expect(performance.now() - before).toBeGreaterThan(5_000);
   });
 
+  it("was killed ends though somebody inside has stopped its attendants", async (test) => {
+    const keeper = new Keeper(socketPathIn(scratch));
+    await keeper.listen();
+    test.onTestFinished(() => keeper.close());
+    const warden = startFirst(programs.warden, keeper.path, keeper.token, (clean) => test.onTestFinished(clean));
+    const idle = await keeper.start(["sh", "-c", "echo begun; exec sleep 300"]);
+    await idle.untilOutput("begun");
+    const stopping = await keeper.start(["sh", "-c", "kill -STOP $PPID; echo stopped >&2; exec sleep 300"]);
+    const [first] = childrenOf(warden.pid);
+    const states = () => childrenOf(first as number).map((pid) => readFileSync(`/proc/${pid}/stat`, "latin1"));
+    for (let tries = 0; tries < 500 && !states().some((stat) => / T /.test(stat)); tries++) await sleep(10);
+    test.expect(states().filter((stat) => / T /.test(stat))).toHaveLength(1);
+    stopping.socket.destroy();
+    rmSync(dirname(keeper.path), { recursive: true });
+    await keeper.close();
+    test.expect(await warden.ended()).toMatchObject({ status: 143, complaints: "" });
+  });
+
   it("has lost its socket, but not its connections, is served to the last", async (test) => {
     const keeper = new Keeper(socketPathIn(scratch));
     await keeper.listen();

@@ -315,11 +315,12 @@ describe.each([ordinary, sanitized])("podbot-warden with a birth, $build build",
   });
 
   const token = Buffer.alloc(32, 9);
+  const nothing = sized(Buffer.alloc(0));
   it.each([
-    ["a mount without an identity", Buffer.concat([token, sized(Buffer.alloc(0)), sized(words(["/"]))])],
-    ["a mount without an identity", Buffer.concat([token, sized(Buffer.alloc(0)), sized(Buffer.from("/\x001:1"))])],
-    ["a mount without an identity", Buffer.concat([token, sized(Buffer.alloc(0)), sized(words(["/", "1:1"]))])],
-    ["a mount without an identity", Buffer.concat([token, sized(Buffer.alloc(0)), sized(Buffer.from("/\x001:1\0ro"))])],
+    ["a mount without an identity", Buffer.concat([token, nothing, sized(words(["/"])), nothing])],
+    ["a mount without an identity", Buffer.concat([token, nothing, sized(Buffer.from("/\x001:1")), nothing])],
+    ["a mount without an identity", Buffer.concat([token, nothing, sized(words(["/", "1:1"])), nothing])],
+    ["a mount without an identity", Buffer.concat([token, nothing, sized(Buffer.from("/\x001:1\0ro")), nothing])],
     ["a variable without a name", birthOf(token, { env: ["A=1", "=2"] })],
     ["a variable without a name", birthOf(token, { env: ["A"] })],
     ["the last variable has no end", birthOf(token, { env: ["A=1"] }).subarray(0, -1)],

@@ -50,11 +50,16 @@ export interface Birth {
   readonly filter?: Buffer;
   /** Paths, each with the identity of what must be mounted there, and with "ro" or "rw". */
   readonly mounts?: readonly string[];
+  /** What the box may have besides, and what it must not share. Where there is none, nobody looks. */
+  readonly bounds?: readonly string[];
   readonly env?: readonly string[];
 }
 
-export function birthOf(token: Buffer, { filter = Buffer.alloc(0), mounts = [], env = [] }: Birth = {}): Buffer {
-  return Buffer.concat([token, sized(filter), sized(words(mounts)), words(env)]);
+export function birthOf(
+  token: Buffer,
+  { filter = Buffer.alloc(0), mounts = [], bounds = [], env = [] }: Birth = {},
+): Buffer {
+  return Buffer.concat([token, sized(filter), sized(words(mounts)), sized(words(bounds)), words(env)]);
 }
 
 /** How long a payload of the warden's may be. */

@@ -9,6 +9,7 @@ import {
   cwd,
   engineFacts,
   imageRules,
+  openNetwork,
   ordinaryRequest,
   plainWishes,
   planFor,
@@ -142,11 +143,44 @@ const at = (operations: readonly Operation[], target: string) => operations.filt
 
 describe("a plan for an image", () => {
   const corner = [
+    "file /etc/hosts",
+    "tmpfs /run/secrets",
     "inlet /run/podbot",
     "bind /run/podbot/warden",
     "bind /run/podbot/reclaim",
     "file /run/podbot/sandbox.json",
   ];
+
+  test("has names of its own, and nothing where an engine would put secrets", () => {
+    const file = (plan: Plan) => plan.operations.find(({ target }) => target === "/etc/hosts");
+    const secrets = (plan: Plan) => plan.operations.filter(({ target }) => target === "/run/secrets");
+    expect(file(planInImage([]))).toMatchObject({ content: expect.stringMatching(/^127\.0\.0\.1 localhost podbot$/m) });
+    // The engine's resolver is asked as well there.
+    expect(file(planInImage([], {}, { request: { network: openNetwork } }))).toBeUndefined();
+    const chosen = planInImage([said("flag", "ro /etc/hosts")], { "/etc/hosts": "file" });
+    expect(chosen.operations.filter(({ target }) => target === "/etc/hosts")).toMatchObject([{ kind: "bind" }]);
+    expect(secrets(planInImage([], {}, { engine: { flavour: "docker" } }))).toEqual([]);
+    expect(secrets(planInImage([], {}, { request: { token: true } }))).toMatchObject([{ kind: "own" }]);
+  });
+
+  test.each([
+    ["below the workspace", { workspace: "/workspace" }, ["/data", "/workspace/build/"], "/workspace/build"],
+    ["said in another way", { workspace: "/workspace" }, ["/workspace/../workspace/a//b"], "/workspace/a/b"],
+    ["in Podbot's corner", {}, ["/run/podbot/in"], "/run/podbot/in"],
+  ])("is refused with a volume of the image that hides what is mounted: %s", (_, wishes, volumes, path) => {
+    const image = { name: "localhost/dev", id: "sha256:1", volumes, variables: [] };
+    const error = failure(PolicyError, () => planInImage(imageRules(), {}, { wishes, engine: { image } }));
+    expect(error).toMatchObject({ code: "MOUNT_REFUSED", details: { path } });
+    expect(error.message).toContain(`a volume at ${path}`);
+  });
+
+  test("takes volumes of the image elsewhere, around the workspace, and where a mount of its own lies on them", () => {
+    const volumes = ["/data", "/", "/work", "/work/space", "/work/space/docs", "/workspaces/a", "/run/podbot"];
+    const image = { name: "localhost/dev", id: "sha256:1", volumes, variables: [] };
+    const rules = [...imageRules(), said("flag", "ro docs")];
+    const change = { wishes: { workspace: "/work/space" }, engine: { image } };
+    expect(() => planInImage(rules, { [`${cwd}/docs`]: "directory" }, change)).not.toThrow();
+  });
 
   test("mounts the workspace for writing and Podbot's corner, and nothing else of the host's", () => {
     const plan = planInImage(imageRules("!@all", "@base"), { "/home/u/.ssh/id": "file" });

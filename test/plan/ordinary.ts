@@ -98,7 +98,7 @@ export const engineFacts: EngineFacts = {
   selinux: false,
   runtime: "/usr/bin/crun",
   enforces: { memory: true, cpus: true, pids: true },
-  image: { name: "localhost/dev", id: `sha256:${"ab".repeat(32)}` },
+  image: { name: "localhost/dev", id: `sha256:${"ab".repeat(32)}`, volumes: [], variables: [] },
 };
 
 export const plainWishes: ContainerWishes = {

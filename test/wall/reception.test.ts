@@ -7,16 +7,18 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { openReception } from "../../src/wall/reception.ts";
+import { peerOf } from "../../src/machine/peer.ts";
+import { markOf } from "../../src/machine/process-mark.ts";
+import { type Identify, openReception } from "../../src/wall/reception.ts";
 
 const token = randomBytes(32);
 const hello = Buffer.concat([Buffer.from("podbot\x001"), token]);
 const complaint = Buffer.concat([Buffer.from("podbot\0!"), token]);
 
-async function open() {
+async function open(identify: Identify | null = null) {
   const directory = realpathSync(mkdtempSync(join(tmpdir(), "podbot-reception-")));
   const path = join(directory, "s.sock");
-  const reception = await openReception(path, token);
+  const reception = await openReception(path, token, identify);
   onTestFinished(() => {
     reception[Symbol.dispose]();
     rmSync(directory, { recursive: true, force: true });
@@ -43,6 +45,31 @@ describe("the warden's hello", () => {
     const connection = await reception.connect();
     connection.write("order");
     expect((await once(socket, "data")).toString()).toBe("order");
+  });
+
+  test("names the process that has made its connection, which takes orders afterwards", async () => {
+    const { reception, dial } = await open(peerOf);
+    const stranger = await dial();
+    const socket = await dial(hello);
+    await reception.called;
+    expect(reception.caller()).toEqual({ uid: process.getuid?.(), process: markOf(process.pid) });
+    const connection = await reception.connect();
+    connection.write("order");
+    expect((await once(socket, "data")).toString()).toBe("order");
+    connection.resume();
+    socket.end("answer");
+    expect((await once(connection, "data")).toString()).toBe("answer");
+    stranger.destroy();
+    // The next is the same box's.
+    await dial(hello);
+    await reception.connect();
+  });
+
+  test("names nobody where the kernel cannot be asked", async () => {
+    const { reception, dial } = await open(() => Promise.reject(new Error("no such program")));
+    await dial(hello);
+    await reception.called;
+    expect(reception.caller()).toBeNull();
   });
 
   test("may come in pieces", async () => {

@@ -4,22 +4,24 @@ import { setTimeout as wait } from "node:timers/promises";
 import { getArchive, putArchive } from "../../engine/archive.ts";
 import type { EngineClient } from "../../engine/client.ts";
 import { createContainer, killContainer, removeContainer, startContainer } from "../../engine/containers.ts";
-import { inspectContainer } from "../../engine/inspection.ts";
 import { containerLogs } from "../../engine/logs.ts";
 import { EngineError, SessionError, WallError } from "../../errors.ts";
+import { peerOf } from "../../machine/peer.ts";
 import { sendSignal } from "../../machine/process.ts";
-import { lookAt, markOf, type ProcessMark } from "../../machine/process-mark.ts";
-import { argvOf, findFirstProcess } from "../../machine/processes.ts";
+import { lookAt, type ProcessMark } from "../../machine/process-mark.ts";
 import type { NativePrograms } from "../../machine/programs.ts";
-import type { ContainerPlan, EngineFacts } from "../../plan/container.ts";
+import type { ContainerPlan } from "../../plan/container.ts";
 import type { Plan } from "../../plan/plan.ts";
-import { corner } from "../../plan/wrappers.ts";
 import type { Doors } from "../doors.ts";
 import { doorsOf } from "../guarded.ts";
 import { openPins } from "../pin.ts";
-import { openReception, type Reception } from "../reception.ts";
+import { gapError } from "../prepare.ts";
+import { type Identify, openReception, type Reception } from "../reception.ts";
 import type { Box, BoxBirth, Exit } from "../wall.ts";
+import { boundsOf } from "./bounds.ts";
 import { openContainerDoors } from "./doors.ts";
+import { findFirst } from "./first.ts";
+import { engineExtras } from "./gaps.ts";
 import { laySeccompProfile, layTrust, makeInlet, unwritable, writeBirth } from "./inlet.ts";
 import type { NewContainer } from "./new-container.ts";
 import { removeSurely } from "./removal.ts";
@@ -57,30 +59,36 @@ export async function startContainerBox(
     seccompProfile: laySeccompProfile(container, seccompProfile, birth.directory),
   };
   const token = randomBytes(32);
-  const listening = openReception(join(place.inlet, "in", `${birth.id}.sock`), token).catch((cause: unknown) => {
-    throw unwritable(place.inlet, cause);
-  });
-  using reception = disposeUnlessKept(await listening);
+  const identify: Identify = (socket) => peerOf(socket, native);
+  const listening = openReception(join(place.inlet, "in", `${birth.id}.sock`), token, identify);
+  using reception = disposeUnlessKept(
+    await listening.catch((cause: unknown) => {
+      throw unwritable(place.inlet, cause);
+    }),
+  );
   const binds = bindsOf(plan, { ...place, parts: birth.own });
   // The engine takes paths, and some make what is missing: what has changed since the plan is refused before it is
   // asked. What changes after that, the warden finds.
   using pins = openPins(binds);
   const expected = expectations(container, binds, pins.identities);
-  using _secret = writeBirth(place.inlet, token, filter, expected, birth.env);
+  const bounds = boundsOf(plan, container);
+  using _secret = writeBirth(place.inlet, token, { filter, expected, bounds, env: birth.env });
   const name = containerName(birth.id);
+  birth.signal?.throwIfAborted();
+  // Called off while the engine is at it, it would make the container after it had been removed: so it is waited for,
+  // but not for as long as an engine may hang. What comes into being after that is found by its label.
+  const { api, body } = renderContainer(plan, container, place, binds);
+  // From here on by its id: the name may be another's.
+  const { id } = await createContainer(client, name, body, { api, signal: soonAfter(birth.signal) });
   const over = new AbortController();
+  let first: ProcessMark | null = null;
   try {
     birth.signal?.throwIfAborted();
-    // Called off while the engine is at it, it would make the container after it had been removed: so it is waited for,
-    // but not for as long as an engine may hang. What comes into being after that is found by its label.
-    const { api, body } = renderContainer(plan, container, place, binds);
-    await createContainer(client, name, body, { api, signal: soonAfter(birth.signal) });
-    birth.signal?.throwIfAborted();
     await birth.furnish?.({
-      put: (tar, path) => putArchive(client, name, path, tar, { signal: birth.signal }),
-      get: (path) => getArchive(client, name, path, { signal: birth.signal }),
+      put: (tar, path) => putArchive(client, id, path, tar, { name, signal: birth.signal }),
+      get: (path) => getArchive(client, id, path, { signal: birth.signal }),
     });
-    const started = startContainer(client, name, { signal: over.signal });
+    const started = startContainer(client, id, { signal: over.signal });
     // Who does not come to wait for it need not hear of its failure.
     started.catch(() => {});
     // While the engine is at work: it must have heard what to do first.
@@ -89,19 +97,19 @@ export async function startContainerBox(
     await calledOrFailed(reception.value, started, birth.signal);
     // Where the warden cannot tell (gVisor), what was swapped and not swapped back is seen from here.
     if (expected.length === 0) pins.lookAgain();
-    // Before anything else runs inside that could look like it.
-    const pid = findFirstProcess(`${corner}/in/${birth.id}.sock`);
-    const first = pid === null ? null : markOf(pid);
-    const made = { client, container, name, labels, first, started };
+    first = await findFirst({ client, container, id, started }, reception.value.caller());
+    const made = { client, container, id, name, labels, first, started };
     const ports = doorsOf(plan);
     const doors = ports === null ? null : await openContainerDoors(native, ports, made, birth.directory, birth.signal);
     return new ContainerBox(made, birth.id, reception.keep(), doors);
   } catch (error) {
-    const explained = await explain(client, name, error);
+    const explained = await explain(client, id, error);
     // An answer that nobody waits for any more would keep this process.
     over.abort();
+    // A Docker that has died does not even know of it.
+    if (first !== null && lookAt(first) !== "dead") sendSignal(first.pid, "SIGKILL");
     // Whatever there is of it must not stay; what cannot be removed now is found by its label.
-    await removeContainer(client, name, { timeoutMs: removalMs }).catch(() => {});
+    await removeContainer(client, id, { timeoutMs: removalMs }).catch(() => {});
     throw explained;
   }
 }
@@ -110,26 +118,15 @@ class ContainerBox implements Box {
   readonly id: string;
   readonly exited: Promise<Exit>;
   readonly doors: Doors | null;
-  readonly #client: EngineClient;
+  readonly #made: NewContainer;
   readonly #reception: Reception;
-  /** The warden's process out here, once the engine has said which it is. */
-  readonly #first: Promise<ProcessMark | null>;
-  /** The same, when it is known. */
-  #known: ProcessMark | null = null;
 
-  constructor(
-    { client, container, first, started }: NewContainer,
-    id: string,
-    reception: Reception,
-    doors: Doors | null,
-  ) {
+  constructor(made: NewContainer, id: string, reception: Reception, doors: Doors | null) {
     this.id = id;
     this.doors = doors;
-    this.#client = client;
+    this.#made = made;
     this.#reception = reception;
-    this.#known = first;
-    this.#first = first === null ? this.#askForFirst(started) : Promise.resolve(first);
-    started.catch(() => this.#takeBack(container.engine.flavour)).catch(() => {});
+    made.started.catch(() => this.#takeBack()).catch(() => {});
     this.exited = this.#watch();
     // Whoever does not wait for the end need not hear of its failure.
     this.exited.catch(() => {});
@@ -140,27 +137,25 @@ class ContainerBox implements Box {
   }
 
   isThere(): boolean {
-    return this.#known === null ? this.#reception.isOpen() : isThere(this.#known);
+    return lookAt(this.#made.first) !== "dead";
   }
 
   /** Kills the first process: the kernel ends all the others with it, and the engine removes what is left. */
   async [Symbol.asyncDispose](): Promise<void> {
-    const first = await this.#first;
-    if (first !== null && isThere(first) && !this.#kill(first)) {
-      // Another user's, as with a shared Docker: then the engine does it.
-      await killContainer(this.#client, containerName(this.id), "SIGKILL");
-    }
+    const { client, id } = this.#made;
+    // Another user's, as with a shared Docker: then the engine does it.
+    if (this.isThere() && !this.#kill()) await killContainer(client, id, "SIGKILL");
     const ended = this.exited.then(() => true);
     // Whom the owner has paused does not even die: the engine lets it go on, and removes it.
     if (!(await Promise.race([ended, wait(deathMs, false, { ref: false })]))) {
-      await removeSurely(this.#client, containerName(this.id), { timeoutMs: removalMs });
+      await removeSurely(client, id, { timeoutMs: removalMs });
     }
     await ended;
   }
 
   /** Returns false if this user may not kill the process. */
-  #kill({ pid }: ProcessMark): boolean {
-    return isWarden(pid, this.id) && sendSignal(pid, "SIGKILL");
+  #kill(): boolean {
+    return sendSignal(this.#made.first.pid, "SIGKILL");
   }
 
   /**
@@ -169,28 +164,19 @@ class ContainerBox implements Box {
    * runs: after a restart it deletes the files and the process runs on unmanaged, so Podbot ends the process. Podman
    * records the container and removes it when it ends.
    */
-  async #takeBack(flavour: EngineFacts["flavour"]): Promise<void> {
-    if (flavour === "docker" && this.#known !== null && isThere(this.#known) && !this.#kill(this.#known)) {
+  async #takeBack(): Promise<void> {
+    const { client, container, id } = this.#made;
+    if (container.engine.flavour === "docker" && this.isThere() && !this.#kill()) {
       // The warden ends itself when it cannot reach Podbot any more.
       this.#reception[Symbol.dispose]();
     }
-    await removeSurely(this.#client, containerName(this.id), { timeoutMs: removalMs });
-  }
-
-  /** For gVisor, whose processes are not the host's. */
-  async #askForFirst(started: Promise<void>): Promise<ProcessMark | null> {
-    await started;
-    const found = await inspectContainer(this.#client, containerName(this.id));
-    // One that has ended already may have been removed already, too.
-    this.#known = found === null || found.pid === 0 ? null : markOf(found.pid);
-    return this.#known;
+    await removeSurely(client, id, { timeoutMs: removalMs });
   }
 
   async #watch(): Promise<Exit> {
     try {
-      const first = await this.#first;
       // While the warden has a connection open it lives; when it has none, its end is near or it dials again.
-      while (first !== null && isThere(first)) {
+      while (this.isThere()) {
         if (this.#reception.isOpen())
           await Promise.race([this.#reception.emptied(), wait(lookMs, null, { ref: false })]);
         else await wait(soonMs);
@@ -208,15 +194,6 @@ const soonMs = 2;
 
 /** How long the kernel may take to end all that is in a container. */
 const deathMs = 3_000;
-
-/** A number that an engine in another place has named may be anybody's here. gVisor's processes do not say whose they are. */
-function isWarden(pid: number, id: string): boolean {
-  return argvOf(pid).some((word) => word.endsWith(`/in/${id}.sock`));
-}
-
-function isThere(first: ProcessMark): boolean {
-  return lookAt(first) !== "dead";
-}
 
 /** Aborted a little later than another signal. */
 function soonAfter(signal: AbortSignal | undefined): AbortSignal {
@@ -256,12 +233,12 @@ async function calledOrFailed(
 }
 
 /** With what the first program has said, where there is anything. */
-async function explain(client: EngineClient, name: string, error: unknown): Promise<unknown> {
+async function explain(client: EngineClient, id: string, error: unknown): Promise<unknown> {
   if (error instanceof WallError && error.code === "WALL_FAILED") return complained(error.message);
   if (!(error instanceof SessionError) && !(error instanceof EngineError && error.code === "CONTAINER_START_FAILED")) {
     return error;
   }
-  const said = (await containerLogs(client, name, { timeoutMs: 2_000 }).catch(() => "")).trim();
+  const said = (await containerLogs(client, id, { timeoutMs: 2_000 }).catch(() => "")).trim();
   if (said === "") return error;
   const { code, message, hint, details } = error;
   return new EngineError(code, `${message}\n${said}`, {
@@ -273,6 +250,8 @@ async function explain(client: EngineClient, name: string, error: unknown): Prom
 
 /** In the warden's own words. */
 function complained(words: string): WallError {
+  const [, extras] = /^extra (.*)$/s.exec(words) ?? [];
+  if (extras !== undefined) return gapError([engineExtras(extras)]);
   const [, path] = /^mount (.*)$/s.exec(words) ?? [];
   if (path === undefined) {
     return new WallError("WALL_FAILED", `The container's first program could not begin: ${words}.`, {

@@ -25,7 +25,7 @@ export function helperName(container: string): string {
 export async function openByHelper(
   native: Pick<NativePrograms, "gate">,
   ports: readonly number[],
-  { client, container, name, labels, started }: NewContainer,
+  { client, container, id, name, labels, started }: NewContainer,
   directory: string,
   signal: AbortSignal | undefined,
 ): Promise<Doors> {
@@ -40,17 +40,17 @@ export async function openByHelper(
   // Whoever fails first says why.
   doors.catch(() => {});
   try {
-    await createContainer(
-      client,
-      helper,
-      { ...bodyOf(container, name, meeting, ports), Labels: labels },
-      { signal: both },
-    );
-    await startContainer(client, helper, { signal: both });
-    return await doors;
+    const body = { ...bodyOf(container, id, meeting, ports), Labels: labels };
+    const created = await createContainer(client, helper, body, { signal: both });
+    try {
+      await startContainer(client, created.id, { signal: both });
+      return await doors;
+    } catch (error) {
+      await forget(client, created.id);
+      throw error;
+    }
   } catch (error) {
     over.abort(error);
-    await forget(client, helper);
     throw error;
   } finally {
     rmSync(meeting, { recursive: true, force: true });
@@ -58,8 +58,8 @@ export async function openByHelper(
 }
 
 /** What was made and never started does not go by itself. */
-async function forget(client: EngineClient, helper: string): Promise<void> {
-  await removeContainer(client, helper, { timeoutMs: removalMs }).catch(() => {});
+async function forget(client: EngineClient, id: string): Promise<void> {
+  await removeContainer(client, id, { timeoutMs: removalMs }).catch(() => {});
 }
 
 function layGate(gate: string, meeting: string): void {
@@ -78,7 +78,7 @@ function layGate(gate: string, meeting: string): void {
 /** Routes and ports of the network, and the way to the socket: nothing else is asked of it. */
 const capabilities = ["NET_ADMIN", "NET_BIND_SERVICE", "DAC_OVERRIDE"];
 
-function bodyOf(container: ContainerPlan, name: string, meeting: string, ports: readonly number[]) {
+function bodyOf(container: ContainerPlan, id: string, meeting: string, ports: readonly number[]) {
   return {
     Image: container.engine.image.id,
     Entrypoint: [`${place}/gate`, "--here", `${place}/socket`, ...ports.map(String)],
@@ -88,7 +88,7 @@ function bodyOf(container: ContainerPlan, name: string, meeting: string, ports: 
     Healthcheck: { Test: ["NONE"] },
     HostConfig: {
       AutoRemove: true,
-      NetworkMode: `container:${name}`,
+      NetworkMode: `container:${id}`,
       ReadonlyRootfs: true,
       CapDrop: ["ALL"],
       CapAdd: capabilities,

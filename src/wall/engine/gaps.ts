@@ -22,6 +22,16 @@ function doorsObstacle(container: ContainerPlan, { uid }: { readonly uid: number
   return plainRuntimes.test(runtime) ? null : `a machine of its own is around it, or may be (${runtime})`;
 }
 
+/** What the warden has found in the container that no plan has put there. */
+export function engineExtras(found: string): Gap {
+  return {
+    name: "engine-extras",
+    about: `The engine's own settings change the container, and the plan has none of it: ${found}.`,
+    remedy:
+      'Take it out of the engine\'s settings (containers.conf, mounts.conf, daemon.json) or of the image, or accept it: sandbox.accept_gaps = ["engine-extras"].',
+  };
+}
+
 /** What of a plan an engine cannot enforce. */
 export function findEngineGaps(plan: Plan, machine: { readonly arch: string; readonly uid: number }): readonly Gap[] {
   const { container, limits } = plan;

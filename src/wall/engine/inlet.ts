@@ -99,21 +99,25 @@ function writeTrust(path: string, bytes: Uint8Array): void {
   chmodSync(path, 0o444);
 }
 
+/** What a birth says besides the token. */
+export interface BirthWords {
+  readonly filter: Uint8Array;
+  readonly expected: readonly Expectation[];
+  /** Empty where nobody is to look for what the engine has added. */
+  readonly bounds: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+}
+
 /**
- * What the warden is told that nobody else may know: the token, the system call filter, what it must find mounted, and
- * the environment. The engine shows arguments and environment of a container to whoever asks, so none of it goes that way.
+ * What the warden is told that nobody else may know: the token, the system call filter, what it must find mounted and
+ * must not find at all, and the environment. The engine shows arguments and environment of a container to whoever asks,
+ * so none of it goes that way.
  */
-export function writeBirth(
-  inlet: string,
-  token: Buffer,
-  filter: Uint8Array,
-  expected: readonly Expectation[],
-  env: Readonly<Record<string, string>>,
-): Disposable {
+export function writeBirth(inlet: string, token: Buffer, { filter, expected, bounds, env }: BirthWords): Disposable {
   const path = join(inlet, "birth");
   const words = (list: readonly string[]) => Buffer.from(list.map((word) => `${word}\0`).join(""));
   const variables = words(Object.entries(env).map(([name, value]) => `${name}=${value}`));
-  const parts = [token, ...sized(filter), ...sized(words(expected.flat())), variables];
+  const parts = [token, ...sized(filter), ...sized(words(expected.flat())), ...sized(words(bounds)), variables];
   try {
     writeFileSync(path, Buffer.concat(parts), { mode: 0o600, flag: "wx" });
   } catch (cause) {

@@ -6,10 +6,12 @@ import type { ContainerPlan } from "../../plan/container.ts";
 export interface NewContainer {
   readonly client: EngineClient;
   readonly container: ContainerPlan;
+  /** As its creation has returned it: whatever is done to the container is done by this and not by the name. */
+  readonly id: string;
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
-  /** The warden out here; null where its processes are not the host's. */
-  readonly first: ProcessMark | null;
+  /** The warden out here, or gVisor's own process around it. */
+  readonly first: ProcessMark;
   /** Resolves when the engine is done with the start. */
   readonly started: Promise<void>;
 }

@@ -29,6 +29,9 @@ function hostConfig(parts: ContainerParts): Fields {
     // The engine removes what is left when the warden ends, whoever is still there to ask for it.
     AutoRemove: true,
     ...(plan.network.mode === "open" ? {} : { NetworkMode: "none" }),
+    // What is not said, a daemon.json decides: it could share one with other containers, or put a program before ours.
+    IpcMode: "private",
+    Init: false,
     Mounts: [...binds.map(mountOf), ...volumesOf(parts).map((Target) => ({ Type: "volume", Target }))],
     ...(container.readOnlyRoot ? { ReadonlyRootfs: true, Tmpfs: temporary } : {}),
     ...profileOf(container),

@@ -22,6 +22,10 @@ export function renderForPodman(parts: ContainerParts): Fields {
     healthconfig: { Test: ["NONE"] },
     // The engine removes what is left when the warden ends, whoever is still there to ask for it.
     remove: true,
+    // What is not said, a containers.conf decides: it could name the host's.
+    ...apart,
+    userns: { nsmode: "host" },
+    init: false,
     ...(plan.network.mode === "open" ? {} : { netns: { nsmode: "none" } }),
     mounts: [...binds.map(mountOf), ...(container.readOnlyRoot ? Object.entries(temporary).map(inMemory) : [])],
     volumes: volumesOf(parts).map((Dest) => ({ Dest, IsAnonymous: true })),
@@ -32,6 +36,9 @@ export function renderForPodman(parts: ContainerParts): Fields {
     resource_limits: limitsOf(plan),
   };
 }
+
+const own = { nsmode: "private" };
+const apart: Fields = { pidns: own, ipcns: own, utsns: own, cgroupns: own };
 
 function profileOf({ capabilities, keepSelinuxLabels, devices }: ContainerPlan): Fields {
   if (capabilities === null) return { privileged: true };

@@ -29,6 +29,9 @@ const modeOf = (path: string) => statSync(path).mode & 0o7777;
 const plan = planInImage([]);
 const make = (of: Plan, directory: string) => makeInlet(of, of.container as ContainerPlan, directory);
 
+/** A birth with a token alone. */
+const nothing = { filter: new Uint8Array(), expected: [], bounds: [], env: {} };
+
 describe("the inlet of a container", () => {
   test("has a place for each mount, the sign, and a directory for the socket", () => {
     const { inlet } = make(plan, scratch());
@@ -63,13 +66,13 @@ describe("the inlet of a container", () => {
     const guarded = planInImage([], {}, { request: { network: allowlist } });
     for (let times = 0; times < 2; times++) {
       const { files, inlet } = make(guarded, directory);
-      expect(Object.keys(files)).toEqual(["/etc/resolv.conf"]);
+      expect(Object.keys(files)).toEqual(["/etc/resolv.conf", "/etc/hosts"]);
       const path = files["/etc/resolv.conf"] as string;
       expect(readFileSync(path, "utf8")).toMatch(/^nameserver \d/);
       expect(modeOf(path)).toBe(0o444);
       expect(path.startsWith(`${inlet}/`)).toBe(false);
     }
-    expect(make(plan, scratch()).files).toEqual({});
+    expect(Object.keys(make(plan, scratch()).files)).toEqual(["/etc/hosts"]);
   });
 
   test("has what is to be trusted, as far as it lies in the corner", () => {
@@ -85,7 +88,7 @@ describe("the inlet of a container", () => {
     expect(readFileSync(join(inlet, "trust/two"), "utf8")).toBe("/run/podbot/trust/two");
     expect(modeOf(join(inlet, "trust"))).toBe(0o755);
     expect(["trust/one", "trust/two", "three"].map((name) => modeOf(join(inlet, name)))).toEqual([0o444, 0o444, 0o444]);
-    expect(readdirSync(directory).sort()).toEqual(["corner", "hidden", "mask"]);
+    expect(readdirSync(directory).sort()).toEqual(["corner", "file-0", "hidden", "mask"]);
   });
 
   test("comes with directories of the session's own, where the root is read-only and not root's", () => {
@@ -108,7 +111,7 @@ describe("the inlet of a container", () => {
   test("is made again where a first try has failed", () => {
     const directory = scratch();
     const { inlet } = make(plan, directory);
-    writeBirth(inlet, Buffer.alloc(32), new Uint8Array(), [], {});
+    writeBirth(inlet, Buffer.alloc(32), nothing);
     expect(make(plan, directory).inlet).toBe(inlet);
     expect(readdirSync(inlet).sort()).toEqual(["in", "reclaim", "sandbox.json", "warden"]);
   });
@@ -125,22 +128,23 @@ describe("the birth", () => {
 
   test("holds the token, the filter, the mounts and the environment, byte by byte", () => {
     const directory = scratch();
-    using _birth = writeBirth(
-      directory,
-      token,
-      Uint8Array.of(1, 2, 3),
-      [
+    using _birth = writeBirth(directory, token, {
+      filter: Uint8Array.of(1, 2, 3),
+      expected: [
         ["/a", "1:2", "ro"],
         ["/b,c\n", "3:4", "rw"],
       ],
-      { A: "b=c", É: "" },
-    );
+      bounds: ["/dev/fuse", "!5:6"],
+      env: { A: "b=c", É: "" },
+    });
     expect(readFileSync(join(directory, "birth"))).toEqual(
       Buffer.concat([
         token,
         Buffer.from([3, 0, 0, 0, 1, 2, 3]),
         Buffer.from([23, 0, 0, 0]),
         Buffer.from("/a\x001:2\0ro\0/b,c\n\x003:4\0rw\0"),
+        Buffer.from([15, 0, 0, 0]),
+        Buffer.from("/dev/fuse\0!5:6\0"),
         Buffer.from("A=b=c\0É=\0"),
       ]),
     );
@@ -148,7 +152,7 @@ describe("the birth", () => {
 
   test("can be read by nobody else, and is gone when it is no longer needed", () => {
     const directory = scratch();
-    const birth = writeBirth(directory, token, new Uint8Array(), [], {});
+    const birth = writeBirth(directory, token, nothing);
     expect(modeOf(join(directory, "birth"))).toBe(0o600);
     birth[Symbol.dispose]();
     expect(existsSync(join(directory, "birth"))).toBe(false);
@@ -157,11 +161,13 @@ describe("the birth", () => {
 
   test("is never written over what stands there", () => {
     const directory = scratch();
-    using _birth = writeBirth(directory, token, new Uint8Array(), [], {});
+    using _birth = writeBirth(directory, token, nothing);
     chmodSync(join(directory, "birth"), 0o666);
-    const error = failure(FilesystemError, () => writeBirth(directory, token, Uint8Array.of(1), [], {}));
+    const error = failure(FilesystemError, () =>
+      writeBirth(directory, token, { ...nothing, filter: Uint8Array.of(1) }),
+    );
     expect(error).toMatchObject({ code: "FILESYSTEM", cause: { code: "EEXIST" } });
-    expect(readFileSync(join(directory, "birth"))).toHaveLength(40);
+    expect(readFileSync(join(directory, "birth"))).toHaveLength(44);
   });
 });
 

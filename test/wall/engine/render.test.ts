@@ -74,6 +74,10 @@ const podmanPowers = [
   ...["seccomp_policy", "seccomp_profile_path", "apparmor_profile", "secrets", "overlay_volumes", "image_volumes"],
 ];
 
+/** No containers.conf is asked which namespaces a container shares. */
+const own = { nsmode: "private" };
+const apart = { pidns: own, ipcns: own, utsns: own, cgroupns: own, userns: { nsmode: "host" } };
+
 const five = ["CHOWN", "DAC_OVERRIDE", "FOWNER", "SETGID", "SETUID"];
 const fuse = [{ PathOnHost: "/dev/fuse", PathInContainer: "/dev/fuse", CgroupPermissions: "rwm" }];
 
@@ -93,6 +97,8 @@ describe("a container is asked for", () => {
       StopSignal: "SIGTERM",
       Healthcheck: { Test: ["NONE"] },
     });
+    // A daemon.json could put a program before the first one.
+    expect(hostConfig()["Init"]).toBe(false);
     expect(containerName("abcdefgh23")).toBe("podbot-abcdefgh23");
   });
 
@@ -110,6 +116,8 @@ describe("a container is asked for", () => {
       stop_signal: 15,
       healthconfig: { Test: ["NONE"] },
       remove: true,
+      ...apart,
+      init: false,
       netns: { nsmode: "none" },
       volumes: [],
       read_only_filesystem: false,
@@ -122,7 +130,7 @@ describe("a container is asked for", () => {
       r_limits: [{ type: "nofile", soft: 4096, hard: 4096 }],
       resource_limits: {},
     });
-    expect(mounts).toHaveLength(4);
+    expect(mounts).toHaveLength(5);
   });
 
   test("with a filter of the session's own, where there is one", () => {
@@ -160,8 +168,10 @@ describe("of powers, a container has", () => {
         CapAdd: five,
         SecurityOpt: ["no-new-privileges", "label=disable"],
         Devices: [],
+        IpcMode: "private",
       },
       podman: {
+        ...apart,
         privileged: false,
         cap_drop: ["ALL"],
         cap_add: five,
@@ -199,8 +209,8 @@ describe("of powers, a container has", () => {
     ["and labels kept", { keepSelinuxLabels: true }],
   ])("all of them, and no word on single ones, where it is privileged %s", (_, wishes) => {
     expect(powers({ wishes: { privileged: true, ...wishes } })).toEqual({
-      docker: { Privileged: true },
-      podman: { privileged: true },
+      docker: { Privileged: true, IpcMode: "private" },
+      podman: { ...apart, privileged: true },
     });
   });
 });
@@ -409,6 +419,7 @@ describe("mounts", () => {
   } as const;
   const plan = planInImage(rules, tree);
   const inDockerToo = planInImage(rules, tree, { engine: ownDocker });
+  const secrets = [birth.hiddenDirectory, "/run/secrets", "ro"] as const;
   const expected = [
     [cwd, cwd, "rw"],
     [birth.hiddenFile, `${cwd}/.env`, "ro"],
@@ -434,8 +445,9 @@ describe("mounts", () => {
 
   test("are the same for Podman, none of them recursive", () => {
     const { mounts } = podmanBody(plan);
+    // Podman would put there what a mounts.conf names.
     expect([...mounts].sort((a, b) => (a.destination < b.destination ? -1 : 1))).toEqual(
-      expected.map(([source, destination, access]) => ({
+      [...expected, secrets].map(([source, destination, access]) => ({
         type: "bind",
         source,
         destination,
@@ -449,7 +461,7 @@ describe("mounts", () => {
       dockerBody(inDockerToo).HostConfig.Mounts.map(({ Target }) => Target),
       podmanBody(plan).mounts.map(({ destination }) => destination),
     ];
-    expect(targets[0]).toEqual(targets[1]);
+    expect(targets[0]).toEqual(targets[1]?.filter((target) => target !== "/run/secrets"));
     for (const [at, target] of targets[0]?.entries() ?? []) {
       const later = targets[0]?.slice(at + 1).filter((other) => target.startsWith(`${other}/`));
       expect(later).toEqual([]);
@@ -539,6 +551,7 @@ describe("what the warden must find", () => {
       "ro /run/podbot",
       "ro /run/podbot/reclaim",
       "ro /run/podbot/warden",
+      "ro /run/secrets",
       "ro /workspace/.env",
       "ro /workspace/docs",
       "ro /workspace/keys",

@@ -140,6 +140,7 @@ describe("the script of a container, run by bash,", () => {
       `type=bind,source=${cwd}/docs,target=${cwd}/docs,readonly`,
       `type=bind,source=TMP/*,target=${cwd}/.env,readonly`,
       `type=bind,source=TMP/*,target=${cwd}/keys,readonly`,
+      "type=bind,source=TMP/*,target=/run/secrets,readonly",
     ]);
   });
 

@@ -1,0 +1,188 @@
+import { spawnSync } from "node:child_process";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { text } from "node:stream/consumers";
+import { describe, expect, test } from "vitest";
+import { startSession } from "../../src/keeper/kept-session.ts";
+import { findNativePrograms } from "../../src/machine/programs.ts";
+import { openSandbox } from "../../src/sandbox/open.ts";
+import { type Doors, openDoors } from "../../src/wall/doors.ts";
+import { eventually } from "../eventually.ts";
+import { answer, dialling } from "../native/guarded-box.ts";
+import { newId } from "../wall/conformance.ts";
+import { startDecoys } from "./decoy.ts";
+import { EngineWorld, openBox } from "./engine-box.ts";
+import { openEngineSite } from "./engine-site.ts";
+import { call } from "./engines/api.ts";
+import type { TestEngine } from "./engines/engine.ts";
+import { podbot } from "./shipped.ts";
+
+const nobody = 65_534;
+
+/** What lies around a box: whom Podbot takes for it, when it ends, and what the engine adds to it. */
+export function surroundings(title: string, engine: TestEngine): void {
+  const isDocker = engine.name.startsWith("docker");
+
+  describe(`around a box of ${title}`, () => {
+    const own = process.getuid?.() === 0 && engine.caller.uid === 0 ? 0 : engine.caller.uid;
+    test.each(own === 0 ? [own, nobody] : [own])(
+      "another process of user %i with the same arguments is not taken for it",
+      async (uid) => {
+        await using site = await openEngineSite(engine, { network: { mode: "allowlist", domains: ["example.com"] } });
+        const id = newId();
+        const directory = site.newDirectory();
+        const decoys = startDecoys.bind(null, site.processWord(id), site.workspace, uid);
+        let racing: Awaited<ReturnType<typeof decoys>> | undefined;
+        const furnish = async () => {
+          racing = await decoys();
+        };
+        const env = { PATH: "/usr/local/bin:/usr/bin:/bin", LANG: "C.UTF-8", HOME: "/tmp" };
+        const box = await site.wall.start(await site.plan(), { id, directory, env, furnish });
+        try {
+          answer(box.doors as Doors);
+          const dial = `${dialling}\ndial("203.0.113.7", 443)`;
+          const running = await openSandbox(box).exec({ argv: ["python3", "-c", dial], timeoutMs: 60_000 });
+          running.stdin.end();
+          expect(await text(running.stdout)).toContain("203.0.113.7 443 door");
+          expect(await racing?.found).toBe("");
+          // They would have found them.
+          const control = await decoys(0.01);
+          await using doors = await openDoors(findNativePrograms(), { pid: control.first }, [443]);
+          answer(doors);
+          expect(await control.found).toBe("port 443 answers\n");
+        } finally {
+          await box[Symbol.asyncDispose]();
+        }
+        expect(box.isThere()).toBe(false);
+      },
+    );
+
+    test("a stopped attendant does not keep it alive without its keeper", async () => {
+      const world = new EngineWorld(engine);
+      try {
+        // When it is known to have started.
+        const hold = "sleep 0.5; kill -STOP $PPID; echo stopped >stopped; exec sleep 300";
+        const words = ["run", "--detach", "--quiet", "--agent", "custom", "--image", engine.image];
+        const socket = ["--engine-socket", engine.socket];
+        const started = await podbot(world, [...words, ...socket, "--", "sh", "-c", hold]);
+        expect(started).toMatchObject({ status: 0 });
+        await eventually(() => expect(readFileSync(join(world.project, "stopped"), "utf8")).toBe("stopped\n"));
+        expect(world.containers()).toHaveLength(1);
+        const [{ keeper }] = JSON.parse((await podbot(world, ["ps", "--json"])).stdout) as readonly [
+          { readonly keeper: number },
+        ];
+        process.kill(keeper, "SIGKILL");
+        await eventually(() => expect(world.containers()).toEqual([]));
+        await podbot(world, ["stop", started.stdout.trim()]);
+      } finally {
+        world.remove();
+      }
+    });
+
+    test("its names are its own, and the host's stay outside", async () => {
+      await using box = await openBox(engine);
+      const { stdout } = await box.shell(
+        "cat /etc/hosts; ls -A /run/secrets 2>/dev/null; hostname; getent hosts podbot",
+      );
+      expect(stdout.split("\n")).toEqual([
+        "127.0.0.1 localhost podbot",
+        "::1 localhost ip6-localhost ip6-loopback",
+        "podbot",
+        expect.stringMatching(/^127\.0\.0\.1 /),
+        "",
+      ]);
+      const limits = ["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024"];
+      const plain = engine.cli("run", "--rm", "--network", "none", ...limits, engine.image, "cat", "/etc/hosts");
+      expect(plain.stdout).not.toBe("");
+      expect(plain.stdout).not.toContain("localhost podbot");
+    });
+
+    test("a volume of the image hides nothing of the workspace", async () => {
+      const world = new EngineWorld(engine);
+      const images: string[] = [];
+      const withVolume = async (path: string) => {
+        const name = `podbot-e2e-volume-${engine.name}-${images.length}`;
+        images.push(`localhost/${name}:latest`);
+        await commit(engine, name, [`VOLUME ${path}`]);
+        return images.at(-1) as string;
+      };
+      const place = { PODBOT_WORKSPACE_CONTAINER_PATH: "/workspace" };
+      try {
+        mkdirSync(join(world.project, "build"));
+        writeFileSync(join(world.project, "build/kept"), "of the host\n");
+        const hiding = await withVolume("/workspace/build");
+        await expect(world.plan({ image: hiding }, place)).rejects.toMatchObject({
+          code: "MOUNT_REFUSED",
+          message: expect.stringContaining("/workspace/build"),
+        });
+        // By another name, which leads there only inside.
+        const planned = await world.plan({ image: await withVolume("/proc/self/root/workspace/build") }, place);
+        await expect(startSession(planned)).rejects.toMatchObject({
+          code: expect.stringMatching(/GAP|CONTAINER_(CREATE|START)_FAILED/),
+        });
+        await eventually(() => expect(world.containers()).toEqual([]));
+
+        const beside = await withVolume("/data");
+        await using session = await startSession(await world.plan({ image: beside }, place));
+        const running = await session.sandbox.exec({ argv: ["sh", "-c", "cat build/kept; ls -d /data"] });
+        running.stdin.end();
+        expect(await text(running.stdout)).toBe("of the host\n/data\n");
+      } finally {
+        await eventually(() => expect(world.containers()).toEqual([]));
+        for (const image of images) await call(engine.socket, "DELETE", `/v1.40/images/${image}?force=true`);
+        world.remove();
+      }
+    });
+
+    test("a container that has its name already is another's, and stays", async () => {
+      await using site = await openEngineSite(engine);
+      const id = newId();
+      const body = { Image: engine.image, Cmd: ["true"] };
+      const foreign = await call(engine.socket, "POST", `/v1.40/containers/create?name=podbot-${id}`, body);
+      const { Id } = JSON.parse(foreign.body) as { readonly Id: string };
+      try {
+        const starting = site.wall.start(await site.plan(), { id, directory: site.newDirectory(), env: {} });
+        await expect(starting).rejects.toMatchObject({ code: "CONTAINER_CREATE_FAILED", details: { conflict: true } });
+        await site.wall.destroy(id);
+        expect((await call(engine.socket, "GET", `/v1.40/containers/${Id}/json`)).status).toBe(200);
+      } finally {
+        await call(engine.socket, "DELETE", `/v1.40/containers/${Id}?force=true`);
+      }
+      expect((await call(engine.socket, "GET", `/v1.40/containers/${Id}/json`)).status).toBe(404);
+    });
+
+    if (process.arch === "x64")
+      test("calls of another architecture are not carried out", async () => {
+        await using box = await openBox(engine);
+        const program = join(box.world.project, "foreign");
+        const built = spawnSync("gcc", ["-nostdlib", "-static", "-o", program, "-x", "c", "-"], { input: foreign });
+        expect(built.status).toBe(0);
+        expect(spawnSync(program).status).toBe(0);
+        // With the engine's whole filter Podbot's own is asked, which says ENOSYS (38); Podman's shorter one kills (SIGSYS).
+        expect((await box.shell(program)).code).toBe(isDocker ? 38 : 128 + 31);
+        expect((await box.shell("true")).code).toBe(0);
+      });
+  });
+}
+
+/** Asks for its number in the words of 32 bits, and ends with the number of the error. */
+const foreign = `void _start(void) {
+  long said;
+  __asm__ volatile("int $0x80" : "=a"(said) : "a"(20) : "memory");
+  __asm__ volatile("syscall" : : "a"(231), "D"((int)said < 0 ? -(int)said : 0));
+}`;
+
+/** An image with changes in the words of a Dockerfile. */
+async function commit(engine: TestEngine, name: string, changes: readonly string[]): Promise<void> {
+  const created = await call(engine.socket, "POST", "/v1.40/containers/create", { Image: engine.image, Cmd: ["true"] });
+  const { Id } = JSON.parse(created.body) as { readonly Id: string };
+  const query = new URLSearchParams([
+    ["container", Id],
+    ["repo", `localhost/${name}`],
+    ["tag", "latest"],
+    ...changes.map((change): [string, string] => ["changes", change]),
+  ]);
+  const { status, body } = await call(engine.socket, "POST", `/v1.40/commit?${query}`, {});
+  await call(engine.socket, "DELETE", `/v1.40/containers/${Id}?force=true`);
+  if (status !== 201) throw new Error(body);
+}

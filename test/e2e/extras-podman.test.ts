@@ -1,0 +1,4 @@
+import { newEngine } from "./engines/engine.ts";
+import { extras } from "./extras.ts";
+
+extras("rootful Podman", () => newEngine("podman"));
