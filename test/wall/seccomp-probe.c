@@ -66,6 +66,9 @@ int main(int count, char **names) {
   }
   if (count > 1) return 0;
 
+  /* Nothing else may change its priority. */
+  if (setpgid(0, 0) != 0) return 1;
+
   PROBE("keyctl", syscall(SYS_keyctl, 0L, -4L, 1L));
   PROBE("add_key", syscall(SYS_add_key, 0L, 0L, 0L, 0L, 0L));
   PROBE("request_key", syscall(SYS_request_key, 0L, 0L, 0L, 0L));
@@ -102,7 +105,7 @@ int main(int count, char **names) {
   PROBE("ioctl KDSKBMODE", syscall(SYS_ioctl, (long)terminal(), 0x4b45L, 4L));
   PROBE("ioctl VT_ACTIVATE", syscall(SYS_ioctl, (long)terminal(), 0x5606L, 1L));
   PROBE("setpriority PRIO_PGRP", syscall(SYS_setpriority, 1L, 0L, 19L));
-  PROBE("setpriority PRIO_USER, upper half set", syscall(SYS_setpriority, HIGH | 2L, 0L, 19L));
+  PROBE("setpriority PRIO_USER, upper half set", syscall(SYS_setpriority, HIGH | 2L, 4000000000L, 19L));
   PROBE("ioprio_set IOPRIO_WHO_PGRP", syscall(SYS_ioprio_set, 2L, 0L, 3L << 13));
   PROBE("setpriority PRIO_PROCESS", syscall(SYS_setpriority, 0L, 0L, 19L));
   PROBE("ioprio_set IOPRIO_WHO_PROCESS", syscall(SYS_ioprio_set, 1L, 0L, 3L << 13));
