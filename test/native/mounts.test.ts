@@ -84,11 +84,13 @@ describe.each(starts)("podbot-enter --mounts, %s build, started by %s,", (build,
     expect(enter(host, { between: added(host, `beside ${entry}`) })).toEqual(ran);
   });
 
-  it.runIf(user === "root")("begins nothing where a planned mount was taken away", () => {
-    const host = prepare();
-    const place = join(host, "rw");
-    expect(enter(host, { between: `umount /tmp/tree${place}` })).toEqual(refusal(place, "its mount is missing"));
-  });
+  if (user === "root") {
+    it("begins nothing where a planned mount was taken away", () => {
+      const host = prepare();
+      const place = join(host, "rw");
+      expect(enter(host, { between: `umount /tmp/tree${place}` })).toEqual(refusal(place, "its mount is missing"));
+    });
+  }
 
   it("begins nothing where a mount has other flags", () => {
     const host = prepare();

@@ -167,6 +167,13 @@ describe("a protected name that does not exist", () => {
     expect(accessInside(plan, `${cwd}/.podbot`)).toBe("ro");
   });
 
+  test("is held in a directory that was not looked at, too", () => {
+    const request = ordinaryRequest({ rules: [...base, hold("ro .podbot")] });
+    const { nodes, ...survey } = surveyOf(ordinaryTree, request);
+    const { [cwd]: _, ...others } = nodes;
+    expect(makePlan(request, { ...survey, nodes: others }).held).toMatchObject([{ directory: null }]);
+  });
+
   test("with a file for a placeholder is held as that file", () => {
     const placeholder = { kind: "file", content: "x" } as const;
     expect(planFor([...base, said("default", "ro a", { placeholder })]).held).toMatchObject([

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import {
+  hasStar,
   isLoosePath,
   isOddPath,
   matchesPath,
@@ -177,4 +178,14 @@ describe("the path of a rule is refused", () => {
   test.each(["/", "/a", "/a/*", "/**", "/a/**/b", "/v1/*.json", "/%2A"])("but %s is right", (pattern) => {
     expect(pathMistake(pattern)).toBeNull();
   });
+});
+
+test.each([
+  ["/v1/*", true],
+  ["/v1/%2a", true],
+  ["/v1/%zz*", true],
+  ["/v1/star", false],
+  ["/v1/%zz", false],
+])("%s holds a star: %s", (path, expected) => {
+  expect(hasStar(path)).toBe(expected);
 });

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { ContainerWishes } from "../../../src/plan/container.ts";
 import type { Request } from "../../../src/plan/request.ts";
 import type { Rule } from "../../../src/policy/rule.ts";
-import { findEngineGaps } from "../../../src/wall/engine/gaps.ts";
+import { engineExtras, findEngineGaps } from "../../../src/wall/engine/gaps.ts";
 import {
   allowlist,
   type ContainerChange,
@@ -120,4 +120,10 @@ describe("a gap of an engine", () => {
     expect(text).toContain("curl");
     expect(text).toContain("unix:///run/user/1000/podman/podman.sock is not on this machine");
   });
+});
+
+test("what an engine adds by itself is told, with what can be done", () => {
+  const { name, about, remedy } = engineExtras("a mount at /hostprivate");
+  expect([name, about.includes("a mount at /hostprivate")]).toEqual(["engine-extras", true]);
+  expect(remedy).toContain('sandbox.accept_gaps = ["engine-extras"]');
 });
