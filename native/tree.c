@@ -349,6 +349,25 @@ static void cover(mode_t mode, const char *target, const char *bytes, size_t len
     close(file);
 }
 
+/* What a link leads to is protected elsewhere; mounted onto itself, the link can be neither removed nor replaced. */
+static void hold(const char *identity, const char *target) {
+    int source = open_below(tree.host, below_root(target)), place = open_present(target);
+    if (source < 0 || place < 0) fail_at(target, strerror(errno));
+    struct stat stat = look_at(source), found = look_at(place);
+    if (!S_ISLNK(stat.st_mode) || !has_identity(&stat, identity) || !is_same(&stat, &found)) {
+        fail_at(target, "it is no longer the link that was surveyed");
+    }
+    int mount = clone_mounts(source, false);
+    if (mount < 0 || set_mount_flags(mount, MOUNT_READ_ONLY | MOUNT_NO_SUID | MOUNT_NO_DEVICES, false) != 0 ||
+        attach_mount(mount, place) != 0) {
+        fail_at(target, strerror(errno));
+    }
+    add_mount(tree.mounts, target, &stat);
+    close(mount);
+    close(place);
+    close(source);
+}
+
 static void make_link(const char *to, const char *target) {
     char name[LONGEST_NAME], found[PATH_MAX];
     int parent = open_own_parent(target, name);
@@ -412,7 +431,7 @@ void take_step(const char *bytes, size_t length) {
         size_t words;
         bool has_content;
     } steps[] = {{"bind", 4, false}, {"tmpfs", 2, false}, {"directory", 2, false}, {"file", 2, true}, {"cover", 2, true},
-                 {"link", 2, false}, {"mode", 2, false},  {"seal", 1, false},      {"point", 2, false}};
+                 {"link", 2, false}, {"hold", 2, false},  {"mode", 2, false},      {"seal", 1, false}, {"point", 2, false}};
     size_t at = 0, count = sizeof steps / sizeof *steps;
     while (at < count && strcmp(steps[at].kind, kind) != 0) at++;
     if (at == count) fail("the letter holds an unknown step");
@@ -426,6 +445,7 @@ void take_step(const char *bytes, size_t length) {
     else if (strcmp(kind, "file") == 0) write_file(mode_of(words[0]), words[1], rest, content);
     else if (strcmp(kind, "cover") == 0) cover(mode_of(words[0]), words[1], rest, content);
     else if (strcmp(kind, "link") == 0) make_link(words[0], words[1]);
+    else if (strcmp(kind, "hold") == 0) hold(words[0], words[1]);
     else if (strcmp(kind, "mode") == 0) set_mode(mode_of(words[0]), words[1]);
     else if (strcmp(kind, "seal") == 0) seal(words[0]);
     else prepare_point(words[0], words[1]);

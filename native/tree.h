@@ -16,6 +16,7 @@
  *   file MODE TARGET CONTENT             a file in the box's own file system; CONTENT has no NUL at its end
  *   cover MODE TARGET CONTENT            a read-only file over whatever file is there
  *   link TO TARGET
+ *   hold IDENTITY TARGET                 a link of the host's, mounted onto itself, so that it stays
  *   mode MODE TARGET
  *   seal TARGET                          its file system takes no more changes
  *   point KIND TARGET                    KIND is directory or file: there bubblewrap itself will mount something

@@ -4,7 +4,7 @@ import { describeRule } from "../policy/rule.ts";
 import type { Survey } from "../survey/survey.ts";
 import { privatePlaces, type Verdict } from "./decide.ts";
 import type { HeldName, Operation, PathDecision } from "./plan.ts";
-import { keptHome, kernelSecrets, kernelSwitches, type Request } from "./request.ts";
+import { holdsLinks, keptHome, kernelSecrets, kernelSwitches, type Request } from "./request.ts";
 import { Territory } from "./territory.ts";
 
 /** The filesystem of the plan, in the making. */
@@ -14,6 +14,8 @@ export interface Ground {
   readonly kept: string[];
   readonly held: HeldName[];
   readonly paths: PathDecision[];
+  /** Links to protected paths, and other steps on the way to them, that lie where the agent may write. */
+  readonly links: string[];
   readonly territory: Territory;
 }
 
@@ -21,10 +23,43 @@ const minimalRoot = ["bin", "sbin", "lib", "lib32", "lib64", "libx32", "usr", "e
 
 /** Lays the root, the private places and then every verdict on top of what is above it. */
 export function layGround(request: Request, survey: Survey, verdicts: readonly Verdict[]): Ground {
-  const ground: Ground = { operations: [], seals: [], kept: [], held: [], paths: [], territory: new Territory() };
+  const ground: Ground = {
+    operations: [],
+    seals: [],
+    kept: [],
+    held: [],
+    paths: [],
+    links: [],
+    territory: new Territory(),
+  };
   if (request.root !== "image") layOwnRoot(ground, request, survey);
   for (const verdict of verdicts) layVerdict(ground, request, survey, verdict);
+  ground.links.push(...replaceableLinks(survey, ground, verdicts));
+  if (holdsLinks(request)) for (const path of ground.links) holdStep(ground, survey, path);
   return ground;
+}
+
+/** What leads to something protected, and could be made to lead elsewhere. */
+function replaceableLinks(survey: Survey, { territory }: Ground, verdicts: readonly Verdict[]): readonly string[] {
+  const named = verdicts.flatMap(({ rule, beaten }) => [rule, ...beaten]).filter(({ access }) => access !== "rw");
+  const links = named.map(({ pattern }) => pattern).filter((pattern) => survey.nodes[pattern]?.kind === "link");
+  return [...new Set([...links, ...Object.keys(survey.git?.steps ?? {})])].filter((path) => {
+    const { look, begins } = territory.at(path);
+    // A directory that is a mount stays where it is.
+    return look === "rw" && begins !== path;
+  });
+}
+
+/** After all verdicts: a directory that is not yet a mount has nothing protected in it that a new one would cover. */
+function holdStep(ground: Ground, survey: Survey, path: string): void {
+  const node = survey.nodes[path];
+  const { begins } = ground.territory.at(path);
+  const why = "it leads to something protected";
+  holdAncestors(ground, survey, begins, path, why);
+  if (begins === path || node === undefined) return;
+  if (node.kind === "link") ground.operations.push({ kind: "hold", target: path, identity: node.identity, why });
+  else ground.operations.push(bind(path, path, "rw", node.identity, why));
+  ground.territory.set(path, "rw");
 }
 
 /** Of an image nothing is laid: the engine brings all of it, and what is private in it. */

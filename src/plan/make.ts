@@ -9,7 +9,7 @@ import { bind, type Ground, layGround } from "./lay.ts";
 import { completeUlimits } from "./limits.ts";
 import type { GitSight, Operation, OwnPart, Plan } from "./plan.ts";
 import { type ClonePlan, type ContainerRequest, certificateBundles, hasGateway, type Request } from "./request.ts";
-import { findWarnings, replaceableLinks } from "./warnings.ts";
+import { findWarnings } from "./warnings.ts";
 import { refuseWidening } from "./widening.ts";
 import {
   askpassInside,
@@ -107,10 +107,7 @@ function common(request: Request, survey: Survey, ground: Ground, verdicts: read
     paths: ground.paths,
     watched: unguarded(request, survey),
     links: Object.fromEntries(
-      replaceableLinks(survey, ground, verdicts).map((path) => [
-        path,
-        survey.matches[path]?.[0] ?? survey.git?.steps[path] ?? "",
-      ]),
+      ground.links.map((path) => [path, survey.matches[path]?.[0] ?? survey.git?.steps[path] ?? ""]),
     ),
     git: gitSight(request, survey),
     warnings: findWarnings(request, survey, ground, verdicts),

@@ -47,6 +47,8 @@ export type Operation =
       readonly source?: string;
       readonly why: string;
     }
+  /** A link, mounted onto itself: so it can be neither replaced nor removed. */
+  | { readonly kind: "hold"; readonly target: string; readonly identity: string; readonly why: string }
   | { readonly kind: "mode"; readonly target: string; readonly mode: number; readonly why: string }
   /** Where a session's own directory is mounted, read-only, when it is born. No plan knows which that will be. */
   | { readonly kind: "inlet"; readonly target: string; readonly why: string }

@@ -210,3 +210,11 @@ function placeRules(request: Request): readonly Rule[] {
     trusted: true,
   }));
 }
+
+/** A gap that the owner may accept: bubblewrap itself looks up where each mount goes. */
+export const mountsByPath = "mounts-by-path";
+
+/** Whether the wall can mount a link onto itself: bubblewrap and engines, which follow links, cannot. */
+export function holdsLinks({ container, acceptedGaps }: Pick<Request, "container" | "acceptedGaps">): boolean {
+  return container === null && !acceptedGaps.includes(mountsByPath);
+}

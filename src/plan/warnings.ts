@@ -4,7 +4,7 @@ import type { Survey } from "../survey/survey.ts";
 import type { Verdict } from "./decide.ts";
 import type { Ground } from "./lay.ts";
 import { limitsSet } from "./limits.ts";
-import type { Request } from "./request.ts";
+import { holdsLinks, type Request } from "./request.ts";
 
 /** What the owner should know before the start, though it stops nothing. */
 export function findWarnings(
@@ -17,7 +17,7 @@ export function findWarnings(
     ...hardLinks(survey, ground),
     ...rulesWithoutEffect(verdicts),
     ...emptyExcludes(request, survey),
-    ...replaceableLinks(survey, ground, verdicts).map((path) => replaceable(survey, path)),
+    ...(holdsLinks(request) ? [] : ground.links.map((path) => replaceable(survey, path))),
     ...visiblePlaceholders(survey, ground),
     ...gitElsewhere(survey),
     ...(request.dockerSocket === null
@@ -62,21 +62,6 @@ function emptyExcludes(request: Request, survey: Survey): readonly string[] {
       ({ access, layer, pattern }) => access === "exclude" && layer !== "default" && !survey.matches[pattern]?.length,
     )
     .map((rule) => `${describeRule(rule)} hides nothing: there is no such path.`);
-}
-
-/** Nothing can be mounted on a link, so one in a writable directory cannot be held. */
-export function replaceableLinks(
-  survey: Survey,
-  { territory }: Ground,
-  verdicts: readonly Verdict[],
-): readonly string[] {
-  const named = verdicts.flatMap(({ rule, beaten }) => [rule, ...beaten]).filter(({ access }) => access !== "rw");
-  const links = named.map(({ pattern }) => pattern).filter((pattern) => survey.nodes[pattern]?.kind === "link");
-  return [...new Set([...links, ...Object.keys(survey.git?.steps ?? {})])].filter((path) => {
-    const { look, begins } = territory.at(path);
-    // A directory that is a mount stays where it is.
-    return look === "rw" && begins !== path;
-  });
 }
 
 function replaceable(survey: Survey, path: string): string {

@@ -1,10 +1,10 @@
 import { canMountByDescriptor, canScopeAbstractSockets } from "../../machine/namespaces.ts";
 import { limitsSet } from "../../plan/limits.ts";
 import type { Plan } from "../../plan/plan.ts";
+import { mountsByPath } from "../../plan/request.ts";
 import { seccompArchitectures } from "../seccomp.ts";
 import type { Gap } from "../wall.ts";
 import { abstractSockets } from "./render.ts";
-import { mountsByPath } from "./steps.ts";
 
 /** bubblewrap itself looks up where a mount goes, while agents in the same directory may exchange what is there. */
 export const gapByPath: Gap = {

@@ -1,9 +1,10 @@
 import type { Operation, Plan } from "../../plan/plan.ts";
+import { mountsByPath } from "../../plan/request.ts";
 import { doorsOf } from "../guarded.ts";
 import { type Pins, readPinned } from "../pin.ts";
 import type { TrustFile } from "../wall.ts";
 import { type References, renderCommand, renderOptions } from "./render.ts";
-import { isBubblewraps, mountSteps, mountsByPath, treePlace } from "./steps.ts";
+import { isBubblewraps, mountSteps, treePlace } from "./steps.ts";
 
 /** Descriptors of the launcher, by the layout that native/launch.c documents. */
 export const descriptors = { stderr: 4, firstPin: 5 } as const;

@@ -74,6 +74,9 @@ function renderOperation(operation: Operation, references: References): readonly
     case "trust":
       // Where a box is born, what is then known has taken its place.
       return [];
+    case "hold":
+      // bubblewrap follows links.
+      return [];
     case "tmpfs":
       return ["--perms", octal(operation.mode), "--tmpfs", target];
     case "directory":

@@ -4,9 +4,6 @@ import { readPinned } from "../pin.ts";
 import type { TrustFile } from "../wall.ts";
 import { octal } from "./render.ts";
 
-/** A gap that the owner may accept: see `gaps.ts`. */
-export const mountsByPath = "mounts-by-path";
-
 /** Where the launcher attaches the tree: see native/tree.h. */
 export const treePlace = "/tmp/tree";
 
@@ -59,6 +56,8 @@ function stepsOf(operation: Operation, plan: Plan, identify: (bind: Bind) => str
       return [withContent("cover", 0, target, Buffer.alloc(0))];
     case "link":
       return [step("link", operation.to, target)];
+    case "hold":
+      return [step("hold", operation.identity, target)];
     case "seal":
       return [step("seal", target)];
     case "inlet":
