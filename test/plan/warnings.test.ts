@@ -3,7 +3,7 @@ import type { GitLayout } from "../../src/policy/git.ts";
 import type { Rule } from "../../src/policy/rule.ts";
 import { accessInside } from "./mount-table.ts";
 import { cwd, planFor, presetRules, said } from "./ordinary.ts";
-import { repositoryAt, type Tree } from "./tree.ts";
+import { identityOf, repositoryAt, type Tree } from "./tree.ts";
 
 const base = presetRules("!@all", "@base");
 
@@ -78,20 +78,28 @@ describe("a rule that hides nothing", () => {
   });
 });
 
+/** Where bubblewrap mounts by path, it follows links. */
+const byPath = { request: { acceptedGaps: ["mounts-by-path"] } };
+
 describe("a link to something protected, in a writable directory,", () => {
   const link = `${cwd}/settings`;
   const tree: Tree = { [link]: `-> ${cwd}/real`, [`${cwd}/real`]: "file", "/home/u/real": "file" };
   const warning = `${link} is a link: what it leads to is protected, but the link itself can be replaced inside.`;
 
-  test.each(["ro", "exclude"])("is reported, since it can be replaced, and watched: %s", (access) => {
-    const plan = planFor([...base, said("flag", `${access} settings`)], tree);
-    expect(plan.warnings).toEqual([warning]);
-    expect(plan.links).toEqual({ [link]: `${cwd}/real` });
+  test.each(["ro", "exclude"])("is held, or where it cannot be, reported; and watched: %s", (access) => {
+    const rules = [...base, said("flag", `${access} settings`)];
+    const held = planFor(rules, tree);
+    const hold = { kind: "hold", target: link, identity: identityOf(link), why: "it leads to something protected" };
+    expect(held.operations).toContainEqual(hold);
+    const told = planFor(rules, tree, byPath);
+    expect(told.operations).not.toContainEqual(hold);
+    expect([held.warnings, told.warnings]).toEqual([[], [warning]]);
+    for (const { links } of [held, told]) expect(links).toEqual({ [link]: `${cwd}/real` });
   });
 
   test("is reported once, also where its rule is beaten", () => {
     const rules = [said("global", "ro settings"), said("project", "ro settings"), said("flag", "exclude real")];
-    expect(planFor([...base, ...rules], tree).warnings).toEqual([warning]);
+    expect(planFor([...base, ...rules], tree, byPath).warnings).toEqual([warning]);
   });
 
   test.each<[string, Rule, Tree]>([
@@ -110,7 +118,7 @@ test("a link that leads nowhere is watched as such", () => {
   const link = `${cwd}/settings`;
   const nodes = { [link]: { kind: "link", identity: "1:2", links: 1 } } as const;
   const rules = [said("default", "rw ."), said("default", "ro settings", { own: "settings" })];
-  const plan = planFor(rules, {}, { survey: { matches: { [cwd]: [cwd] }, missing: {}, nodes } });
+  const plan = planFor(rules, {}, { ...byPath, survey: { matches: { [cwd]: [cwd] }, missing: {}, nodes } });
   expect(plan.warnings).toHaveLength(1);
   expect(plan.links).toEqual({ [link]: "" });
 });
@@ -121,8 +129,25 @@ describe("what git passes on the way to what it obeys", () => {
   const steps = { [on("link")]: on("real"), [on("passed")]: on("passed"), [on("held")]: on("held"), "/home/u/x": "" };
   const git = repositoryAt(cwd, { steps, obeyed: [on("held/file")] });
 
-  test("is reported and watched where it can be replaced: a link, or a directory that no mount holds", () => {
+  test("is held: a link by a mount of itself, a directory by one that can be written to", () => {
     const plan = planFor(base, { ...tree, [on("held/file")]: "file" }, { survey: { git } });
+    const held = plan.operations.filter(({ why }) => why === "it leads to something protected");
+    expect(held).toEqual([
+      { kind: "hold", target: on("link"), identity: identityOf(on("link")), why: held[0]?.why },
+      {
+        kind: "bind",
+        source: on("passed"),
+        target: on("passed"),
+        access: "rw",
+        identity: identityOf(on("passed")),
+        why: held[1]?.why,
+      },
+    ]);
+    expect(plan.warnings).toEqual([]);
+  });
+
+  test("is reported where it cannot be held, and watched: a link, or a directory that no mount holds", () => {
+    const plan = planFor(base, { ...tree, [on("held/file")]: "file" }, { ...byPath, survey: { git } });
     expect(plan.warnings).toEqual([
       `${on("link")} is a link: what it leads to is protected, but the link itself can be replaced inside.`,
       `${on("passed")} is on the way to what git obeys (a path goes on from it by ..), and can be replaced inside.`,
