@@ -81,6 +81,13 @@ static _Noreturn void report(const struct child_ends *child, enum stage stage, i
     _exit(write(child->start, &failure, sizeof failure) > 0 ? 126 : 127);
 }
 
+static const char *begun_at;
+
+void begin_at(const char *directory) { begun_at = directory; }
+
+/* Whether this process is in a directory already, by a descriptor that was compared with the plan. */
+static bool is_here(const char *directory) { return begun_at != NULL && strcmp(directory, begun_at) == 0; }
+
 /* Every signal is blocked until the last step: one that comes earlier finds the command's defaults. */
 static _Noreturn void become_ordered(const struct order *order, const struct child_ends *child) {
     if (order->on_terminal) {
@@ -97,7 +104,9 @@ static _Noreturn void become_ordered(const struct order *order, const struct chi
                            setresuid(order->user, order->user, order->user) != 0)) {
         report(child, USER, errno);
     }
-    if (order->directory != NULL && chdir(order->directory) != 0) report(child, DIRECTORY, errno);
+    if (order->directory != NULL && !is_here(order->directory) && chdir(order->directory) != 0) {
+        report(child, DIRECTORY, errno);
+    }
     reset_signals();
     report(child, EXECUTION, become_command(order->words));
 }

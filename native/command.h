@@ -28,4 +28,7 @@ bool start_command(const struct order *order, struct command *command, struct fa
 /* Signals the command's group and, on a terminal, the group in the foreground. */
 void signal_command(const struct command *command, int number);
 
+/* Says in which directory this process is, so that a command that begins there does not look it up by its name. */
+void begin_at(const char *directory);
+
 #endif

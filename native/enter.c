@@ -1,9 +1,9 @@
 /*
- * podbot-enter [--isolate | --isolate-abstract] [--mounts FD] [--doors FD] STDERR_FD -- COMMAND [ARGUMENT…] — the first program
+ * podbot-enter [--isolate | --isolate-abstract] [--mounts FD [--directory PATH]] [--doors FD] STDERR_FD -- COMMAND [ARGUMENT…] — the first program
  * inside the wall. It puts the caller's stderr in place, drops what bubblewrap needed and the command must not have,
  * and becomes the command. --isolate keeps signals inside as well as the kernel can; --isolate-abstract also keeps
  * abstract sockets apart, or fails. --mounts compares the mounts here with the list at FD, before anything else; where
- * they differ, nothing begins. --doors waits at FD for a byte, which says that the box has its doors; without it,
+ * they differ, nothing begins; the command begins in the directory that was found at --directory. --doors waits at FD for a byte, which says that the box has its doors; without it,
  * nothing begins.
  *
  * Until then, descriptor 2 is where complaints go. STDERR_FD 2 means that it is the caller's stderr already, as in
@@ -56,8 +56,8 @@ static void wait_for_doors(int doors) {
     if (count != 1) fail(STDERR_FILENO, "the box has no doors");
 }
 
-static void refuse_other_mounts(int list) {
-    const char *place, *wrong = compare_mounts(list, &place);
+static void refuse_other_mounts(int list, const char *directory) {
+    const char *place, *wrong = compare_mounts(list, directory, &place);
     if (wrong == NULL) return;
     dprintf(STDERR_FILENO, "podbot-enter: changed: %s: %s\n", place, wrong);
     exit(FAILED);
@@ -159,14 +159,19 @@ int main(int argc, char **argv) {
     if (isolate) word++;
     int mounts, doors, stderr_fd;
     bool has_mounts = take_number(&word, "--mounts", &mounts);
+    const char *directory = NULL;
+    if (has_mounts && word[0] != NULL && strcmp(word[0], "--directory") == 0 && word[1] != NULL) {
+        directory = word[1];
+        word += 2;
+    }
     bool has_doors = take_number(&word, "--doors", &doors);
 
     if (word[0] == NULL || !parse_number(word[0], &stderr_fd) || stderr_fd < STDERR_FILENO || word[1] == NULL ||
         strcmp(word[1], "--") != 0 || word[2] == NULL) {
-        fail(STDERR_FILENO, "usage: podbot-enter [--isolate | --isolate-abstract] [--mounts FD] [--doors FD] "
+        fail(STDERR_FILENO, "usage: podbot-enter [--isolate | --isolate-abstract] [--mounts FD [--directory PATH]] [--doors FD] "
                             "STDERR_FD -- COMMAND [ARGUMENT...]");
     }
-    if (has_mounts) refuse_other_mounts(mounts);
+    if (has_mounts) refuse_other_mounts(mounts, directory);
     if (has_doors) wait_for_doors(doors);
     if (stderr_fd != STDERR_FILENO) refuse_to_be_an_orphan();
     put_stderr_in_place(stderr_fd);

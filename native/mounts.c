@@ -284,16 +284,19 @@ static const char *compare_lines(struct entries *expected, struct entries *found
  * `entry` is "DEVICE:INODE PLACE". A place that root may not look up inside has its line of mountinfo alone: outside,
  * root may. An ordinary user mounts nothing where it may not look, so there an agent has shut a directory meanwhile.
  */
-static bool is_same_inode(const char *entry, const char **place) {
+static bool is_same_inode(const char *entry, const char **place, const char *directory) {
     *place = strchr(entry, ' ') + 1;
     int file = open(*place, O_PATH | O_NOFOLLOW | O_CLOEXEC);
     if (file < 0) return errno == EACCES && getuid() == 0;
     struct stat stat;
     char found[64];
     bool done = fstat(file, &stat) == 0;
-    close(file);
     snprintf(found, sizeof found, "%llu:%llu ", (unsigned long long)stat.st_dev, (unsigned long long)stat.st_ino);
-    return done && strncmp(entry, found, strlen(found)) == 0;
+    done = done && strncmp(entry, found, strlen(found)) == 0;
+    /* By the descriptor that was compared: the name may lead elsewhere a moment later, or has done so before. */
+    if (done && directory != NULL && strcmp(*place, directory) == 0) done = fchdir(file) == 0;
+    close(file);
+    return done;
 }
 
 /* What a list says, by kind. */
@@ -333,7 +336,7 @@ static void collect_lines(struct entries *found, struct text *lines, const struc
     }
 }
 
-const char *compare_mounts(int list, const char **place) {
+const char *compare_mounts(int list, const char *directory, const char **place) {
     struct text listed = {NULL, 0, 0}, lines = {NULL, 0, 0}, kept = {NULL, 0, 0};
     struct expectation expected = {{NULL, 0}, {NULL, 0}, {NULL, 0}, {NULL, 0}};
     struct entries mounts = {NULL, 0}, found = {NULL, 0};
@@ -351,7 +354,7 @@ const char *compare_mounts(int list, const char **place) {
 
     const char *wrong = compare_lines(&mounts, &found, place);
     for (size_t at = 0; wrong == NULL && at < expected.inodes.count; at++) {
-        if (!is_same_inode(expected.inodes.list[at].text, place)) wrong = "another file or directory is mounted there";
+        if (!is_same_inode(expected.inodes.list[at].text, place, directory)) wrong = "another file or directory is mounted there";
     }
     return wrong;
 }

@@ -28,7 +28,10 @@ void expect_any_below(struct mounts *mounts, const char *place);
 char *list_mounts(const struct mounts *mounts, const char *mountinfo, const char *root, size_t *length,
                   const char **lost);
 
-/* Returns NULL if the mounts here are those of the list; otherwise why not, and the place that differs. */
-const char *compare_mounts(int list, const char **place);
+/*
+ * Returns NULL if the mounts here are those of the list; otherwise why not, and the place that differs. Where `directory`
+ * is the place of one, it becomes the working directory; NULL for none.
+ */
+const char *compare_mounts(int list, const char *directory, const char **place);
 
 #endif

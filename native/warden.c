@@ -276,8 +276,12 @@ int main(int argc, char **argv) {
     /* Before there is a secret to be read from its memory. */
     if (prctl(PR_SET_DUMPABLE, 0) != 0) fail_with_error("cannot close its memory to others");
     warden.mortal = argc == 3;
-    if (warden.mortal) be_born(&warden, argv[2]);
-    else make_hello(warden.hello);
+    if (warden.mortal) {
+        be_born(&warden, argv[2]);
+    } else {
+        make_hello(warden.hello);
+        begin_at(getenv("PWD")); /* bubblewrap has set it, and podbot-enter has gone there */
+    }
     empty_descriptors();
     if (!is_first_process()) prctl(PR_SET_CHILD_SUBREAPER, 1); /* as well as it can, as the first process would */
     warden.signals = watch_signals();

@@ -14,6 +14,9 @@ interface Change {
   /** Options of bubblewrap's, behind the one that mounts the tree. */
   readonly options?: readonly string[];
   readonly steps?: readonly Buffer[];
+  /** Words of podbot-enter's, behind the list of mounts. */
+  readonly entering?: readonly string[];
+  readonly command?: readonly string[];
 }
 
 const ran = { status: 0, stdout: "ran\n", stderr: "" };
@@ -36,9 +39,10 @@ describe.each(starts)("podbot-enter --mounts, %s build, started by %s,", (build,
   ];
 
   /** Builds a tree, has the real bubblewrap make a box of it, and enters that. */
-  function enter(host: string, { between = "", options = [], steps = [] }: Change = {}): Posted {
+  function enter(host: string, change: Change = {}): Posted {
+    const { between = "", options = [], steps = [], entering = [], command = ["echo", "ran"] } = change;
     const wall = ["bwrap", "--unshare-user", "--unshare-pid", "--die-with-parent", "--bind", "/tmp/tree", "/"];
-    const inside = [bench.programs[build].enter, "--mounts", "5", "2", "--", "echo", "ran"];
+    const inside = [bench.programs[build].enter, "--mounts", "5", ...entering, "2", "--", ...command];
     const words = [...wall, "--proc", "/proc", ...options, "--", ...inside].map(quote).join(" ");
     const script = `${between}\nexec ${words}`;
     return bench.post({ build, user, steps: [...planned(host), ...steps], script });
@@ -65,6 +69,16 @@ describe.each(starts)("podbot-enter --mounts, %s build, started by %s,", (build,
 
   it("begins where the mounts are those of podbot-launch's list", () => {
     expect(enter(prepare())).toEqual(ran);
+  });
+
+  it("begins in the directory that was compared, wherever bubblewrap has gone by its name", () => {
+    const host = prepare();
+    const at = (directory: string) => {
+      const entering = ["--directory", directory];
+      return enter(host, { options: ["--chdir", join(host, "free")], entering, command: ["pwd", "-P"] }).stdout;
+    };
+    expect(at(join(host, "rw"))).toBe(`${join(host, "rw")}\n`);
+    expect(at(join(host, "elsewhere"))).toBe(`${join(host, "free")}\n`);
   });
 
   it("begins nothing where there is a mount more", () => {

@@ -117,7 +117,7 @@ export function renderCommand(
   return [
     `${corner}/enter`,
     isolate ? "--isolate-abstract" : "--isolate",
-    ...(waits.mounts === undefined ? [] : ["--mounts", `${waits.mounts}`]),
+    ...(waits.mounts === undefined ? [] : ["--mounts", `${waits.mounts}`, "--directory", plan.directory]),
     ...(waits.doors === undefined ? [] : ["--doors", `${waits.doors}`]),
     `${stderr}`,
     "--",

@@ -189,7 +189,13 @@ describe("a letter to the launcher that builds the mounts", () => {
   });
 
   test("tells the first program where the list of mounts is, before all other data", () => {
-    expect(command.slice(0, 5)).toEqual(["/run/podbot/enter", "--isolate", "--mounts", `${descriptors.firstPin}`, "4"]);
+    expect(command.slice(0, 5)).toEqual([
+      "/run/podbot/enter",
+      "--isolate",
+      "--mounts",
+      `${descriptors.firstPin}`,
+      "--directory",
+    ]);
     expect(options.slice(options.indexOf("--seccomp"), options.indexOf("--seccomp") + 2)).toEqual([
       "--seccomp",
       `${descriptors.firstPin + 1}`,
