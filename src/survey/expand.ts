@@ -1,6 +1,7 @@
 import { type Dirent, readdirSync } from "node:fs";
 import { FilesystemError, PolicyError } from "../errors.ts";
 import { isGlob, segmentMatcher } from "../policy/glob.ts";
+import { refuseOwnClosed } from "./closed.ts";
 import type { Reader } from "./reader.ts";
 
 /** A pattern that would read more names than this is a mistake, and half an answer would be a hole. */
@@ -169,6 +170,7 @@ class Walk {
     } catch (cause) {
       const code = (cause as NodeJS.ErrnoException).code;
       if (cause instanceof PolicyError) throw cause;
+      if (code === "EACCES") refuseOwnClosed(directory);
       if (code === "ENOENT" || code === "ENOTDIR" || code === "EACCES" || code === "ELOOP") return null;
       throw new FilesystemError("FILESYSTEM", `Expanding ${JSON.stringify(this.#pattern)} failed in ${directory}`, {
         cause,
