@@ -21,6 +21,11 @@ export function isRunning(pid: number, started: string): boolean {
   return fields !== null && fields[19] === started && !"ZXx".includes(fields[0] as string);
 }
 
+/** Whether what a user owns is ours: then a program that we start may open it to itself. */
+export function isOurUser(uid: number | undefined): boolean {
+  return uid !== undefined && uid === process.geteuid?.();
+}
+
 /** This process, so that another one can tell whether it still runs. */
 export interface OwnMark {
   readonly pid: number;

@@ -1,6 +1,7 @@
 import { readlinkSync, realpathSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { PolicyError } from "../errors.ts";
+import { isOurUser } from "../machine/process.ts";
 import { parentOf } from "../policy/paths.ts";
 
 /** As many as the kernel follows. */
@@ -15,13 +16,13 @@ export function refuseOwnClosed(path: string, links = mostLinks): void {
   for (let at = path; ; at = parentOf(at)) {
     const stats = unlessRefused(() => statSync(at));
     if (stats !== null) {
-      if (stats.isDirectory() && stats.uid === process.geteuid?.() && (stats.mode & 0o500) !== 0o500) throw closed(at);
+      if (stats.isDirectory() && isOurUser(stats.uid) && (stats.mode & 0o500) !== 0o500) throw closed(at);
       return;
     }
     const to = links > 0 ? unlessRefused(() => readlinkSync(at)) : null;
     const above = to === null ? null : unlessRefused(() => realpathSync.native(parentOf(at)));
-    if (to !== null && above !== null) return refuseOwnClosed(resolve(above, to), links - 1);
-    if (at === "/") return;
+    if (to !== null && above !== null) refuseOwnClosed(resolve(above, to), links - 1);
+    if (to !== null || at === "/") return;
   }
 }
 

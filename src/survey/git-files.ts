@@ -1,6 +1,7 @@
 import { readdirSync } from "node:fs";
 import { PolicyError } from "../errors.ts";
 import { readPlainFile } from "../machine/plain-file.ts";
+import { isOurUser } from "../machine/process.ts";
 import { refuseOwnClosed } from "./closed.ts";
 import { statOf } from "./reader.ts";
 import { refuseUnreadable } from "./way.ts";
@@ -18,7 +19,7 @@ export function noteAt(path: string): string {
   if (file.kind === "absent") return "";
   if (file.kind !== "refused") throw unreadable(path, file.kind);
   // In what others have closed, git itself reads nothing. What is our own, the agent can open again.
-  if (statOf(path)?.uid === process.geteuid?.()) throw unreadable(path, file.kind, file.cause);
+  if (isOurUser(statOf(path)?.uid)) throw unreadable(path, file.kind, file.cause);
   return "";
 }
 

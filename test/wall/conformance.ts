@@ -447,6 +447,68 @@ export function conformance(name: string, open: () => Promise<Site>, lacks: read
       expect(existsSync(join(site.workspace, "free"))).toBe(false);
     });
 
+    check("a directory that a command chooses to work in opens nothing", async () => {
+      await using site = await open();
+      for (const name of ["locked", "hidden"]) {
+        mkdirSync(join(site.workspace, name));
+        writeFileSync(join(site.workspace, name, "file"), "as it was\n");
+      }
+      const at = (name: string) => join(site.workspace, name);
+      const birth = { id: newId(), directory: site.newDirectory(), env: variables };
+      await using box = await site.wall.start(await site.plan({ ro: [at("locked")], exclude: [at("hidden")] }), birth);
+      const sandbox = openSandbox(box);
+      const mounts = "cut -d' ' -f4-6 /proc/self/mountinfo";
+      const usual = await shell(sandbox, mounts);
+      expect(usual.stdout).not.toBe("");
+      for (const cwd of ["/", at("locked"), at("hidden"), at("locked/../..")]) {
+        expect((await shell(sandbox, mounts, { cwd })).stdout, cwd).toBe(usual.stdout);
+      }
+      for (const attempt of [
+        "echo x >file",
+        "sed -i s/as/AS/ file",
+        "cd . && echo x | tee file",
+        "ln -f file ../link",
+      ]) {
+        await shell(sandbox, attempt, { cwd: at("locked") });
+      }
+      await shell(sandbox, "ln -s locked way; cd way && echo x >file; cd ..; echo x >way/file");
+      expect(readFileSync(at("locked/file"), "utf8")).toBe("as it was\n");
+      expect((await shell(sandbox, "cat file; ls", { cwd: at("hidden") })).stdout).toBe("");
+      expect((await shell(sandbox, "echo x >file && cat file", { cwd: site.workspace })).stdout).toBe("x\n");
+    });
+
+    check("no directory above what may be read only, nor the workspace, can be exchanged for a copy", async () => {
+      await using site = await open();
+      const at = (name: string) => join(site.workspace, name);
+      for (const name of ["a/b/locked", "c/d/free"]) {
+        mkdirSync(join(at(name), ".."), { recursive: true });
+        writeFileSync(at(name), "as it was\n");
+      }
+      const birth = { id: newId(), directory: site.newDirectory(), env: variables };
+      await using box = await site.wall.start(await site.plan({ ro: [at("a/b/locked")] }), birth);
+      const sandbox = openSandbox(box);
+      const exchange = (from: string) => `import ctypes, os, shutil
+path = ${JSON.stringify(from)}
+copy = path + "-copy"
+try: shutil.copytree(path, copy, symlinks=True)
+except OSError: pass
+libc = ctypes.CDLL(None, use_errno=True)
+def swap():
+    if libc.renameat2(-100, path.encode(), -100, copy.encode(), 2) == 0: return print("exchanged")
+    try: os.rename(path, path + "-old"); os.rename(copy, path); print("exchanged")
+    except OSError as error: print("refused", error.errno)
+swap()`;
+      for (const place of ["a/b", "a", "."]) {
+        const { stdout } = await python(sandbox, exchange(place === "." ? site.workspace : at(place)));
+        expect(stdout, place).toMatch(/^refused \d+\n$/);
+      }
+      await shell(sandbox, "echo x >a/b/locked");
+      expect(readFileSync(at("a/b/locked"), "utf8")).toBe("as it was\n");
+      for (const place of ["c/d", "c"]) {
+        expect((await python(sandbox, exchange(at(place)))).stdout, place).toBe("exchanged\n");
+      }
+    });
+
     check("what is excluded is not to be seen", async () => {
       await using site = await open();
       for (const name of ["hidden", "shown"]) {
