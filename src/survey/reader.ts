@@ -7,13 +7,16 @@ import type { Node, NodeKind } from "./survey.ts";
 /** Looks at names once and remembers what it saw. */
 export class Reader {
   readonly nodes = new Map<string, Node>();
+  /** Whether root inside passes by permissions. */
+  readonly mighty: boolean;
   readonly #absent: ReadonlySet<string>;
   readonly #resolved = new Map<string, string | null>();
   readonly #names = new Map<string, ReadonlySet<string> | null>();
 
   /** `absent` are names that do not count: Podbot itself has made them for another sandbox, and will remove them. */
-  constructor(absent: ReadonlySet<string> = new Set()) {
+  constructor(absent: ReadonlySet<string> = new Set(), mighty = false) {
     this.#absent = absent;
+    this.mighty = mighty;
   }
 
   /**
