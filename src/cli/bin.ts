@@ -1,4 +1,4 @@
-import { statSync, writeSync } from "node:fs";
+import { readlinkSync, statSync, writeSync } from "node:fs";
 import type { Signal } from "../wall/wall.ts";
 import type { Output } from "./io.ts";
 import { main } from "./main.ts";
@@ -38,8 +38,14 @@ function writeAll(descriptor: number, bytes: Buffer): boolean {
 // SIGUSR1 would open Node's debugger to whoever can connect to it, and processes of one group can send it.
 process.on("SIGUSR1", () => {});
 
-// All is done by then: Node need not take its heap apart, which takes longer the more there is in it.
-process.on("exit", () => process.exit());
+/** A directory that is gone has no path any more; the kernel's name for it leads nowhere, and is refused as such. */
+function standing(): string {
+  try {
+    return process.cwd();
+  } catch {
+    return readlinkSync("/proc/self/cwd");
+  }
+}
 
 const here = statSync(".");
 const parent = process.ppid;
@@ -63,7 +69,7 @@ void main(process.argv.slice(2), {
   },
   terminal: async () => (await import("../machine/terminal.ts")).ownTerminal(),
   env: { ...process.env },
-  cwd: process.cwd(),
+  cwd: standing(),
   cwdIdentity: `${here.dev}:${here.ino}`,
   onSignal: (listener) => {
     const handlers = signals.map((signal) => [signal, () => listener(signal)] as const);
@@ -75,5 +81,8 @@ void main(process.argv.slice(2), {
   now: Date.now,
 }).then((status) => {
   process.exitCode = status;
+  // All is done by then: Node need not take its heap apart, which takes longer the more there is in it. Not before, or
+  // Node would end without a word of what went wrong.
+  process.on("exit", () => process.exit());
   for (const act of after) act();
 });

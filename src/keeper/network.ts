@@ -35,10 +35,11 @@ export interface ComposedNetwork {
 /** What may be reached, out of all that was said about it. Reads settings of package managers only where a preset asks. */
 export async function composeNetwork(loaded: LoadedConfig, context: NetworkContext): Promise<ComposedNetwork> {
   const { mode, origin } = chooseMode(loaded);
-  if (mode === "none" || mode === "open") {
-    return { network: { mode, origin, policy: null, ports: [] }, warnings: [], variables: {} };
-  }
   const { config, layers } = loaded;
+  if (mode === "none" || mode === "open") {
+    const warnings = mode === "open" ? unkept(layers.flatMap(writtenRules)) : [];
+    return { network: { mode, origin, policy: null, ports: [] }, warnings, variables: {} };
+  }
   const presets = chooseNetworkPresets(config.network.presets, nearestName);
   const registries = await registryRules(presets.registries, context);
   const policy: NetworkPolicy = {
@@ -122,6 +123,13 @@ function readPlace(address: string | undefined): { readonly host: string; readon
   const host = canonicalHost(hostname.replace(/^\[|\]$/g, ""));
   const usual = { "http:": 80, "https:": 443 }[protocol];
   return host === null || usual === undefined ? null : { host, port: port === "" ? usual : Number(port) };
+}
+
+/** What a rule denies, nothing denies where there is no gateway: that must not look as if it did. */
+function unkept(rules: readonly NetworkRule[]): readonly string[] {
+  return rules
+    .filter(({ deny }) => deny)
+    .map(({ host, origin }) => `${origin}: "${host}" is not denied: with network.mode = "open" nothing is.`);
 }
 
 function domainRules(layer: Layer): readonly NetworkRule[] {

@@ -22,7 +22,7 @@ import type { PlannedSandbox } from "./planned.ts";
 import { poolObstacle } from "./pool-obstacle.ts";
 import { composeRequest, refuseNested, type SandboxOptions, type SessionWish } from "./request.ts";
 import { writableBy } from "./rules.ts";
-import { maskingWarnings } from "./secrets.ts";
+import { maskingWarnings, unmaskedWarnings } from "./secrets.ts";
 import { homeOf, resolved } from "./standpoint.ts";
 import { chooseUpstream } from "./upstream.ts";
 import { resolveVariables } from "./variables.ts";
@@ -133,6 +133,7 @@ export async function planWith(
     ...networkWarnings,
     ...(errand?.client.warnings ?? []),
     ...(errand === null ? [] : (errands?.tokenWarnings(errand, plan, globalConfigDir(env, home)) ?? [])),
+    ...unmaskedWarnings(loaded.layers),
     ...maskingWarnings(config, plan.network.mode),
     ...plan.warnings,
     ...poolWarning(config, plan),

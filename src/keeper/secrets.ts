@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import type { Config, SecretSource } from "../config/types.ts";
+import type { Config, Layer, SecretSource } from "../config/types.ts";
 import { ConfigError } from "../errors.ts";
 import type { MaskedSecret } from "../gateway/masking.ts";
 import { plainNeedles, Scrubber, type Swap, textScrubber } from "../gateway/scrub.ts";
@@ -191,6 +191,26 @@ function redactions(values: readonly string[]): readonly Swap[] {
 /** As it is, and as it stands in JSON and in an address. */
 function spellings(value: string): readonly string[] {
   return [value, JSON.stringify(value).slice(1, -1), encodeURIComponent(value)];
+}
+
+/**
+ * What to say where a later layer names a secret anew and no hosts for it: the whole entry counts, so what was masked
+ * is inside as it is.
+ */
+export function unmaskedWarnings(layers: readonly Layer[]): readonly string[] {
+  const entries = layers.flatMap(({ source, value }) =>
+    Object.entries(value.secrets ?? {}).map(([name, { hosts }]) => ({ name, source, isMasked: hosts !== undefined })),
+  );
+  const names = new Set(entries.map(({ name }) => name));
+  return [...names].flatMap((name) => {
+    const said = entries.filter((entry) => entry.name === name);
+    const last = said.at(-1);
+    const masked = said.findLast(({ isMasked }) => isMasked);
+    if (last === undefined || masked === undefined || last.isMasked) return [];
+    return [
+      `The secret ${name} is masked by ${masked.source}, but ${last.source} names it without hosts, and that counts: its real value can be read inside.`,
+    ];
+  });
 }
 
 /** What to say where a secret is masked and there is no gateway to put it in. */

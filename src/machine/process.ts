@@ -1,4 +1,5 @@
 import { readFileSync, readlinkSync } from "node:fs";
+import { userInfo } from "node:os";
 
 /** Fields of /proc/PID/stat after the program's name, which may itself hold spaces and brackets. */
 export function statFields(pid: number | "self"): readonly string[] | null {
@@ -19,6 +20,37 @@ export function startTimeOf(pid: number): string | null {
 export function isRunning(pid: number, started: string): boolean {
   const fields = statFields(pid);
   return fields !== null && fields[19] === started && !"ZXx".includes(fields[0] as string);
+}
+
+/** Whether we are that user. */
+export function isOurUser(uid: number | undefined): boolean {
+  return uid !== undefined && uid === process.geteuid?.();
+}
+
+/** Whether that user is one that root of a rootless container of ours may become. */
+export function isSubordinate(uid: number, table = readTable("/etc/subuid")): boolean {
+  const own = [String(process.geteuid?.()), ownName()];
+  return table.split("\n").some((line) => {
+    const [name = "", first, count] = line.split(":");
+    return own.includes(name) && uid >= Number(first) && uid < Number(first) + Number(count);
+  });
+}
+
+function readTable(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return "";
+  }
+}
+
+/** Empty for a user that the machine does not know. */
+function ownName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    return "";
+  }
 }
 
 /** This process, so that another one can tell whether it still runs. */

@@ -100,8 +100,13 @@ function readPaths(paths: readonly string[] | undefined, origin: string): readon
 }
 
 function readMethod(method: string, origin: string): string {
-  if (/^[a-z][a-z-]*$/i.test(method)) return method.toUpperCase();
-  throw invalid(method, origin, "is not a method of HTTP", "write GET, POST or the like");
+  if (!/^[a-z][a-z-]*$/i.test(method)) {
+    throw invalid(method, origin, "is not a method of HTTP", "write GET, POST or the like");
+  }
+  const read = method.toUpperCase();
+  if (read !== "CONNECT") return read;
+  // What comes through a tunnel is judged as if there were none, so a rule for this method would never hold.
+  throw invalid(method, origin, "asks for a tunnel, which no rule is about", "name the host, with its port");
 }
 
 function readHeader(header: string, origin: string): string {

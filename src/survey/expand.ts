@@ -1,6 +1,7 @@
 import { type Dirent, readdirSync } from "node:fs";
 import { FilesystemError, PolicyError } from "../errors.ts";
 import { isGlob, segmentMatcher } from "../policy/glob.ts";
+import { refuseOwnClosed } from "./closed.ts";
 import type { Reader } from "./reader.ts";
 
 /** A pattern that would read more names than this is a mistake, and half an answer would be a hole. */
@@ -28,7 +29,7 @@ export function expandPattern(
     const resolved = reader.resolve(pattern);
     return resolved === null ? [] : [resolved];
   }
-  const resolved = new Walk(pattern, expansion)
+  const resolved = new Walk(pattern, reader.mighty, expansion)
     .run()
     .map((path) => reader.resolve(path))
     .filter((path) => path !== null);
@@ -52,6 +53,7 @@ interface Search {
 /** Reads each directory once, with the kinds of its entries, and none in which nothing can match. */
 class Walk {
   readonly #pattern: string;
+  readonly #mighty: boolean;
   readonly #segments: readonly Segment[];
   readonly #searches = new Map<string, Search>();
   readonly #found: string[] = [];
@@ -63,8 +65,13 @@ class Walk {
   /** How many names were read in and below each entry of the first directory that was listed. */
   readonly #shares = new Map<string, number>();
 
-  constructor(pattern: string, { mostNames: most = mostNames, longMs: tellMs = longMs, onLong }: Expansion) {
+  constructor(
+    pattern: string,
+    mighty: boolean,
+    { mostNames: most = mostNames, longMs: tellMs = longMs, onLong }: Expansion,
+  ) {
     this.#pattern = pattern;
+    this.#mighty = mighty;
     this.#most = most;
     this.#onLong = onLong;
     this.#tellAt = performance.now() + tellMs;
@@ -169,6 +176,8 @@ class Walk {
     } catch (cause) {
       const code = (cause as NodeJS.ErrnoException).code;
       if (cause instanceof PolicyError) throw cause;
+      // Where a database of another sandbox's lies in a project, say, only root of a container gets in.
+      if (code === "EACCES") refuseOwnClosed(directory, this.#mighty);
       if (code === "ENOENT" || code === "ENOTDIR" || code === "EACCES" || code === "ELOOP") return null;
       throw new FilesystemError("FILESYSTEM", `Expanding ${JSON.stringify(this.#pattern)} failed in ${directory}`, {
         cause,

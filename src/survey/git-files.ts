@@ -1,6 +1,8 @@
 import { readdirSync } from "node:fs";
 import { PolicyError } from "../errors.ts";
 import { readPlainFile } from "../machine/plain-file.ts";
+import { isOurUser } from "../machine/process.ts";
+import { refuseOwnClosed } from "./closed.ts";
 import { statOf } from "./reader.ts";
 import { refuseUnreadable } from "./way.ts";
 
@@ -14,9 +16,11 @@ const largestNote = 1 << 20;
 export function noteAt(path: string): string {
   const file = readPlainFile(path, largestNote);
   if (file.kind === "read") return file.bytes.toString("utf8");
-  // In what others have closed, git itself reads nothing.
-  if (file.kind === "absent" || file.kind === "refused") return "";
-  throw unreadable(path, file.kind);
+  if (file.kind === "absent") return "";
+  if (file.kind !== "refused") throw unreadable(path, file.kind);
+  // In what others have closed, git itself reads nothing. What is our own, the agent can open again.
+  if (isOurUser(statOf(path)?.uid)) throw unreadable(path, file.kind, file.cause);
+  return "";
 }
 
 /**
@@ -72,7 +76,9 @@ export function childDirectories(directory: string): readonly string[] {
 export function readable(directory: string) {
   try {
     return statOf(directory) === null ? null : readdirSync(directory, { withFileTypes: true });
-  } catch {
+  } catch (cause) {
+    if (cause instanceof PolicyError) throw cause;
+    refuseOwnClosed(directory);
     return null;
   }
 }

@@ -1,6 +1,5 @@
-import type { Dirent } from "node:fs";
+import { type Dirent, readdirSync } from "node:fs";
 import { isEmptyDirectory } from "./git-bare.ts";
-import { readable } from "./git-files.ts";
 import type { Repositories } from "./survey.ts";
 
 /** The look is taken at each start and each end, so it must cost next to nothing. */
@@ -13,7 +12,7 @@ export function lookForRepositories(workspace: string, mostLevels = deepest): Re
   let ahead: readonly string[] = [workspace];
   let looked = 0;
   for (let depth = 0; ; depth++) {
-    const levels = ahead.map((directory) => ({ directory, entries: readable(directory) ?? [] }));
+    const levels = ahead.map((directory) => ({ directory, entries: listed(directory) }));
     paths.push(
       ...levels.filter(({ directory, entries }) => isRepository(directory, entries)).map((at) => at.directory),
     );
@@ -34,4 +33,13 @@ function isRepository(directory: string, entries: readonly Dirent[]): boolean {
 
 function isOfInterest(entry: Dirent): boolean {
   return entry.isDirectory() && entry.name !== ".git" && entry.name !== "node_modules";
+}
+
+/** The look only tells of what there is: what is closed now protects nothing, and stops nothing. */
+function listed(directory: string): readonly Dirent[] {
+  try {
+    return readdirSync(directory, { withFileTypes: true });
+  } catch {
+    return [];
+  }
 }

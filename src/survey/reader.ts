@@ -1,18 +1,22 @@
 import { lstatSync, readdirSync, realpathSync, type Stats } from "node:fs";
 import { FilesystemError, PolicyError } from "../errors.ts";
 import { nameOf, parentOf } from "../policy/paths.ts";
+import { refuseOwnClosed } from "./closed.ts";
 import type { Node, NodeKind } from "./survey.ts";
 
 /** Looks at names once and remembers what it saw. */
 export class Reader {
   readonly nodes = new Map<string, Node>();
+  /** Whether root inside passes by permissions. */
+  readonly mighty: boolean;
   readonly #absent: ReadonlySet<string>;
   readonly #resolved = new Map<string, string | null>();
   readonly #names = new Map<string, ReadonlySet<string> | null>();
 
   /** `absent` are names that do not count: Podbot itself has made them for another sandbox, and will remove them. */
-  constructor(absent: ReadonlySet<string> = new Set()) {
+  constructor(absent: ReadonlySet<string> = new Set(), mighty = false) {
     this.#absent = absent;
+    this.mighty = mighty;
   }
 
   /**
@@ -94,9 +98,10 @@ export function statOf(path: string): Stats | null {
   }
 }
 
-/** What may not be seen cannot be mounted by us either; anything else that fails must not pass as absence. */
+/** What others have closed cannot be mounted by us either; anything else that fails must not pass as absence. */
 function unlessAbsent(cause: unknown, path: string): null {
   const code = (cause as NodeJS.ErrnoException).code;
+  if (code === "EACCES") refuseOwnClosed(path);
   if (code === "ENOENT" || code === "ENOTDIR" || code === "EACCES" || code === "ELOOP") return null;
   throw new FilesystemError("FILESYSTEM", `Looking at ${JSON.stringify(path)} failed: ${(cause as Error).message}`, {
     hint: "Leave the path out of the policy, or mend the filesystem.",

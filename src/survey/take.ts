@@ -21,7 +21,7 @@ export function takeSurvey(
   absent: ReadonlySet<string> = new Set(),
   onLong?: (pattern: string) => void,
 ): Survey {
-  const reader = new Reader(absent);
+  const reader = new Reader(absent, ask.mighty);
   const cwd = directoryAt(ask.cwd, "working directory", reader);
   const home = directoryAt(ask.home, "home directory", reader);
   const git = ask.git

@@ -1,7 +1,7 @@
 import type { ChildProcess } from "node:child_process";
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { closeSync, constants, openSync, readdirSync, readFileSync, writeSync } from "node:fs";
+import { closeSync, constants, existsSync, openSync, readdirSync, readFileSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import { describe, expect, test } from "vitest";
@@ -124,6 +124,34 @@ describe("podbot host", () => {
     expect(JSON.parse(read)).toEqual({ result: { content: "of the owner's\n" } });
     expect(editor.asked).toEqual(["fs/read_text_file"]);
     expect(await bare.ended).toBe(0);
+  });
+
+  test("opens no directory that a session is said to work in, nor others that are added to it", async () => {
+    const world = sessionWorld();
+    const other = join(world.home, "other");
+    world.file("home/other/.ssh/key", "of the owner's\n");
+    world.file("home/.ssh/key", "of the owner's\n");
+    const hosting = host(world);
+    const editor = openEditor();
+    const tried = await editor.speak(hosting, async (context) => {
+      await editor.initialize(context);
+      const added = { additionalDirectories: [join(world.home, ".ssh"), "/"] };
+      const { sessionId } = await context.request("session/new", { cwd: other, mcpServers: [], ...added });
+      const turn = (...words: unknown[]) => editor.turn(context, sessionId, command(...words));
+      return {
+        where: JSON.parse(await turn("where")),
+        tries: JSON.parse(
+          await turn("try", ["write", join(other, "made.txt"), "x"], ["read", join(world.home, ".ssh/key")]),
+        ),
+        made: await turn("write", "made.txt", "inside\n"),
+      };
+    });
+    expect(await hosting.ended).toBe(0);
+    expect(tried.where.cwd).toBe(world.project);
+    expect(tried.where.sessions[0].cwd).toBe(other);
+    expect(tried.tries).toEqual(["EROFS", "ENOENT"]);
+    expect(tried.made).toBe("written");
+    expect(existsSync(join(other, "made.txt"))).toBe(false);
   });
 
   test.each([

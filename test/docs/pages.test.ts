@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { existsSync, readdirSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, test } from "vitest";
@@ -30,7 +30,7 @@ function anchorsOf({ text }: Page): readonly string[] {
 
 describe("links lead somewhere", () => {
   test.each(byPath)("%s", (path, page) => {
-    for (const [, target = ""] of proseOf(page).matchAll(/\]\(([^)]+)\)/g)) {
+    for (const [, target = ""] of proseOf(page).matchAll(/\]\(([^\s)]+)(?: "[^"]*")?\)/g)) {
       if (/^https:/.test(target)) continue;
       const [file = "", anchor] = target.split("#");
       const resolved = file === "" ? path : join(dirname(path), file);
@@ -116,6 +116,23 @@ test("docs/security-model.md says of every promise about sessions what it is, an
   for (const [promise, kind, proof] of rows) {
     expect(["B", "D", "–"], promise).toContain(kind);
     expect(proof, promise).toMatch(/\]\(/);
+  }
+});
+
+test("docs/security-model.md says of every way around another sandbox what becomes of it, and names tests that exist", () => {
+  const rows = rowsBetween(pageAt("docs/security-model.md"), "bypasses", "end of bypasses");
+  expect(rows.length).toBe(32);
+  const cited = (proof: string) => [...proof.matchAll(/\]\(\.\.\/(test\/[^\s)]+)(?: "([^"]*)")?\)/g)];
+  for (const [where = "", how = "", state = "", proof = ""] of rows) {
+    expect(["held", "in part", "not held"], where).toContain(state);
+    expect(Math.min(where.length, how.length), where).toBeGreaterThan(0);
+    // A link proves what is held; of what is not, the words say what to do.
+    if (state !== "not held") expect(cited(proof), where).not.toEqual([]);
+    if (state !== "held") expect(proof.replaceAll(/\]\([^)]*\)/g, "").length, where).toBeGreaterThan(80);
+    for (const [, file = "", title = ""] of cited(proof)) {
+      expect(title, `${where}: ${file}`).not.toBe("");
+      expect(readFileSync(join(root, file), "utf8"), `${where}: ${file}`).toContain(`"${title}"`);
+    }
   }
 });
 

@@ -83,6 +83,7 @@ describe("a host", () => {
     expect(await fort.get("/", "a.b.example.com")).toMatchObject({ status: 403, reason: "host" });
     expect(await fort.get("/", "SUB.Example.COM")).toMatchObject({ status: 200 });
     expect(await fort.get("/", "evil-example.com")).toMatchObject({ status: 403, reason: "host" });
+    expect(await fort.get("/", "sub.example.com.evil.org")).toMatchObject({ status: 403, reason: "host" });
     expect(fort.audit[2]).toMatchObject({ host: "sub.example.com", verdict: "allowed" });
   });
 
@@ -95,6 +96,9 @@ describe("a host", () => {
     "[::1",
     "api.example.com:0",
     "[::ffff:7f00:1]",
+    "evil.org%00.example.com",
+    "evil.org%20.example.com",
+    "api.example.com@evil.org",
   ])("that is spelled oddly is none: %s", async (name) => {
     await using fort = await Fort.open([rule("**"), rule(host)]);
     expect(await fort.get("/", name)).toMatchObject({ status: 400 });

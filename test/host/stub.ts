@@ -35,6 +35,8 @@ const turns = {
   where: async () => JSON.stringify({ seen, sessions, cwd: process.cwd(), pid: process.pid, host: hostname(), mode: process.env.MODE ?? null }),
   write: async (path, text) => (writeFileSync(path, text), "written"),
   read: async (path) => readFileSync(path, "utf8"),
+  try: async (...tries) =>
+    JSON.stringify(await Promise.all(tries.map(([word, ...rest]) => turns[word](...rest).catch((error) => error.code)))),
   big: async (count) => "x".repeat(count),
   hold: async () => new Promise(() => {}),
 };

@@ -41,6 +41,16 @@ describe("the network of a plan", () => {
     });
   });
 
+  test("says which rules that deny are not kept, where it is open", async () => {
+    const rules = [{ host: "x.org", deny: true }, { host: "y.org" }];
+    expect((await compose({ global: { network: { mode: "open", rules } } })).warnings).toEqual([
+      'network.rules of the global file: "x.org" is not denied: with network.mode = "open" nothing is.',
+    ]);
+    for (const mode of ["none", "allowlist", "learn"] as const) {
+      expect((await compose({ global: { network: { mode, rules } } })).warnings).toEqual([]);
+    }
+  });
+
   test("is an allowlist of nothing where nobody says anything", async () => {
     const { network } = await compose({});
     expect(network).toMatchObject({ mode: "allowlist", origin: "default", ports: [80, 443, 3128] });

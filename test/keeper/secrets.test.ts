@@ -15,13 +15,13 @@ import { dirname, join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import { agents } from "../../src/agents/table.ts";
 import { defaultLayer, mergeLayers } from "../../src/config/merge.ts";
-import type { Config, PartialConfig } from "../../src/config/types.ts";
+import type { Config, Layer, PartialConfig } from "../../src/config/types.ts";
 import { type MaskedFile, maskedFiles, tokenHeaders } from "../../src/credentials/masked-files.ts";
 import { ConfigError } from "../../src/errors.ts";
 import { maskKey, maskTokens } from "../../src/keeper/masked-credentials.ts";
 import type { Outside } from "../../src/keeper/secret-source.ts";
 import { readSecret } from "../../src/keeper/secret-source.ts";
-import { maskingWarnings, openSecrets, redact } from "../../src/keeper/secrets.ts";
+import { maskingWarnings, openSecrets, redact, unmaskedWarnings } from "../../src/keeper/secrets.ts";
 import { chooseVariables, resolveVariables } from "../../src/keeper/variables.ts";
 import { failure } from "../failure.ts";
 import { planFor } from "../plan/ordinary.ts";
@@ -366,6 +366,20 @@ describe("the owner is told that nobody puts a secret in", () => {
   test.each(["allowlist", "learn"] as const)("but not with %s, where somebody does", (mode) => {
     expect(maskingWarnings(configOf({ secrets, creds: { mode: "masked" } }), mode)).toEqual([]);
   });
+});
+
+test("the owner is told where a later file takes a mask away by naming the secret without hosts", () => {
+  const layer = (source: string, secrets: PartialConfig["secrets"]): Layer => {
+    return { name: "flag", source, trusted: true, value: { secrets: secrets ?? {} } };
+  };
+  const masked = layer("a.toml", { GH: { env: "TOKEN", hosts: ["api.example.org"] }, plain: { env: "X" } });
+  const bare = layer("b.toml", { GH: { env: "TOKEN" } });
+  expect(unmaskedWarnings([masked, bare])).toEqual([
+    "The secret GH is masked by a.toml, but b.toml names it without hosts, and that counts: its real value can be read inside.",
+  ]);
+  for (const layers of [[masked], [bare], [bare, masked], [masked, bare, masked]]) {
+    expect(unmaskedWarnings(layers)).toEqual([]);
+  }
 });
 
 describe("tokens in files", () => {

@@ -54,8 +54,11 @@ describe("a rule", () => {
     [{ host: "x.org", path: "a" }, 'me: "a" does not begin with /.'],
     [{ host: "x.org", paths: ["/a", "/../b"] }, 'me: "/../b" is spelled in a way that no request may be.'],
     [{ host: "x.org", methods: ["G ET"] }, 'me: "G ET" is not a method of HTTP.'],
+    [{ host: "x.org", methods: ["connect"] }, 'me: "connect" asks for a tunnel, which no rule is about.'],
+    [{ host: "x.org", path: "/a?b" }, 'me: "/a?b" is spelled in a way that no request may be.'],
+    [{ host: "x.org", path: "/a#b" }, 'me: "/a#b" is spelled in a way that no request may be.'],
     [{ host: "x.org", deny: true, local: true }, 'me: "x.org" denies, so local means nothing.'],
-  ])("%j is refused", (written, message) => {
+  ])("that can never hold is refused: %j", (written, message) => {
     expect(failure(PolicyError, () => readRule(written, "me"))).toMatchObject({
       code: "NETWORK_RULE_INVALID",
       message,

@@ -20,7 +20,7 @@ export interface PlanOptions {
   readonly exclude?: readonly string[];
 }
 
-/** A wall on this machine, with a place to work. Inside there must be sh, tar and python3. */
+/** A wall on this machine, with a place to work. Inside there must be sh, tar, perl and python3. */
 export interface Site extends AsyncDisposable {
   readonly wall: Wall;
   /** The same wall as another process has it: it knows nothing of what the first has started. */
@@ -54,6 +54,9 @@ interface Started extends AsyncDisposable {
 }
 
 const variables = { PATH: "/usr/local/bin:/usr/bin:/bin", LANG: "C.UTF-8", HOME: "/tmp", GREETING: "hello" };
+
+/** Exchanges two names. */
+const renameat2 = process.arch === "arm64" ? 276 : 316;
 
 /** What every wall must do, and what nobody behind it may. */
 export function conformance(name: string, open: () => Promise<Site>, lacks: readonly Lack[] = []): void {
@@ -445,6 +448,63 @@ export function conformance(name: string, open: () => Promise<Site>, lacks: read
         expect((await shell(sandbox, attempt.replaceAll("D", "free"))).code, attempt).toBe(0);
       }
       expect(existsSync(join(site.workspace, "free"))).toBe(false);
+    });
+
+    check("a directory that a command chooses to work in opens nothing", async () => {
+      await using site = await open();
+      for (const name of ["locked", "hidden"]) {
+        mkdirSync(join(site.workspace, name));
+        writeFileSync(join(site.workspace, name, "file"), "as it was\n");
+      }
+      const at = (name: string) => join(site.workspace, name);
+      const birth = { id: newId(), directory: site.newDirectory(), env: variables };
+      await using box = await site.wall.start(await site.plan({ ro: [at("locked")], exclude: [at("hidden")] }), birth);
+      const sandbox = openSandbox(box);
+      const mounts = "cut -d' ' -f4-6 /proc/self/mountinfo";
+      const usual = await shell(sandbox, mounts);
+      expect(usual.stdout).not.toBe("");
+      for (const cwd of ["/", at("locked"), at("hidden"), at("locked/../..")]) {
+        expect((await shell(sandbox, mounts, { cwd })).stdout, cwd).toBe(usual.stdout);
+      }
+      for (const attempt of [
+        "echo x >file",
+        "sed -i s/as/AS/ file",
+        "cd . && echo x | tee file",
+        "ln -f file ../link",
+      ]) {
+        await shell(sandbox, attempt, { cwd: at("locked") });
+      }
+      await shell(sandbox, "ln -s locked way; cd way && echo x >file; cd ..; echo x >way/file");
+      expect(readFileSync(at("locked/file"), "utf8")).toBe("as it was\n");
+      expect((await shell(sandbox, "cat file; ls", { cwd: at("hidden") })).stdout).toBe("");
+      expect((await shell(sandbox, "echo x >file && cat file", { cwd: site.workspace })).stdout).toBe("x\n");
+    });
+
+    check("no directory above what may be read only, nor the workspace, can be exchanged for a copy", async () => {
+      await using site = await open();
+      const at = (name: string) => join(site.workspace, name);
+      for (const name of ["a/b/locked", "c/d/free"]) {
+        mkdirSync(join(at(name), ".."), { recursive: true });
+        writeFileSync(at(name), "as it was\n");
+      }
+      const birth = { id: newId(), directory: site.newDirectory(), env: variables };
+      await using box = await site.wall.start(await site.plan({ ro: [at("a/b/locked")] }), birth);
+      const sandbox = openSandbox(box);
+      // Both names change hands in one step where the kernel can do that, which gVisor's cannot.
+      const exchange = (path: string) => `cp -a '${path}' '${path}-copy' 2>/dev/null; perl -e '
+        my ($path, $copy) = ("${path}", "${path}-copy");
+        my $done = syscall(${renameat2}, -100, $path, -100, $copy, 2) == 0;
+        $done ||= rename($path, "$path-old") && rename($copy, $path);
+        print $done ? "exchanged" : "refused"'`;
+      for (const place of ["a/b", "a", "."]) {
+        const { stdout } = await shell(sandbox, exchange(place === "." ? site.workspace : at(place)));
+        expect(stdout, place).toBe("refused");
+      }
+      await shell(sandbox, "echo x >a/b/locked");
+      expect(readFileSync(at("a/b/locked"), "utf8")).toBe("as it was\n");
+      for (const place of ["c/d", "c"]) {
+        expect((await shell(sandbox, exchange(at(place)))).stdout, place).toBe("exchanged");
+      }
     });
 
     check("what is excluded is not to be seen", async () => {
