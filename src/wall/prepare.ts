@@ -48,6 +48,7 @@ async function againWhereTransient<T>(build: () => Promise<T>): Promise<T> {
  */
 async function withPresentSockets<T>(plan: Plan, build: (plan: Plan) => Promise<T>): Promise<T> {
   let present = withoutVanished(plan);
+  let movedLeft = 2;
   for (let triesLeft = 20; ; triesLeft--) {
     try {
       return await build(present);
@@ -56,13 +57,19 @@ async function withPresentSockets<T>(plan: Plan, build: (plan: Plan) => Promise<
       if (!isFailure) throw error;
       const remaining = withoutVanished(present);
       const isOfSocket = remaining !== present || namesSocket(error, present);
-      if (!isOfSocket || triesLeft === 0) {
-        refuseChanged(present);
-        throw error;
-      }
+      if (!isOfSocket) refuseChanged(present);
+      if (triesLeft === 0 || !(isOfSocket || (isMoved(error) && movedLeft-- > 0))) throw error;
       present = remaining;
     }
   }
+}
+
+/**
+ * Whether the wall found another name or mount than it had built. Programs that write a file anew and rename it into
+ * place (`useradd` does) take away a mount that lay on it, and then all is as it was.
+ */
+function isMoved({ code, details }: WallError): boolean {
+  return code === "PATH_CHANGED" && details["complaint"] !== undefined;
 }
 
 /** Whether the wall complains of the path of a socket that is masked. */
