@@ -256,6 +256,25 @@ describe("HTTP/2 inside", () => {
     client.close();
   });
 
+  test.each([0, 1, 200_000])("a body is over at once where the server is gone after %d bytes of it", async (bytes) => {
+    const port = await outside.tls(host, (socket) => {
+      let seen = 0;
+      socket.on("data", (part) => {
+        seen += part.length;
+        if (seen > bytes + 200 || (bytes === 0 && seen > 0)) socket.destroy();
+      });
+    });
+    await using inside = await leading(port);
+    const client = await session(inside);
+    for (let number = 0; number < 4; number++) {
+      const stream = client.request({ ":method": "POST", ":path": "/ok/x" });
+      const answer = answerOf(stream);
+      stream.end(Buffer.alloc(1_500_000));
+      expect(await answer).toMatchObject({ status: 502 });
+    }
+    client.destroy();
+  });
+
   test("nobody waits for the rest of what was refused", async () => {
     await using inside = new Inside(outside, policyOf([]), { limits: { lingerMs: 50 } });
     const client = await session(inside);

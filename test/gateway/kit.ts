@@ -179,18 +179,18 @@ export class Inside implements AsyncDisposable {
   }
 }
 
-export function readUntil(socket: Socket, end: string): Promise<string> {
+export function readUntil(socket: Socket, end: string | RegExp): Promise<string> {
   return new Promise((resolve, reject) => {
     let seen = "";
     const onData = (bytes: Buffer) => {
       seen += bytes.toString("latin1");
-      if (!seen.includes(end)) return;
-      socket.off("data", onData);
+      if (typeof end === "string" ? !seen.includes(end) : !end.test(seen)) return;
+      socket.off("data", onData).off("close", onClose);
       socket.pause();
       resolve(seen);
     };
-    socket.on("data", onData).resume();
-    socket.once("close", () => reject(new Error(`closed after ${JSON.stringify(seen)}`)));
+    const onClose = () => reject(new Error(`closed after ${JSON.stringify(seen)}`));
+    socket.on("data", onData).once("close", onClose).resume();
   });
 }
 
