@@ -111,7 +111,10 @@ describe("a request with a body, where requests are judged", () => {
   });
 
   test("has none of its answer's rest given to the next request, by a server that ignores the end", async () => {
-    const port = await outside.tls(host, numbering(() => {}));
+    const port = await outside.tls(
+      host,
+      numbering(() => {}),
+    );
     await using inside = await leading(port, { paths: ["/public/**"] });
     const socket = await inside.secure(host);
     const hidden = request("DELETE /private/x");

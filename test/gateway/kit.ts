@@ -65,8 +65,12 @@ export class Outside implements AsyncDisposable {
     return this.#listen(createServer({ allowHalfOpen: true }, onConnection));
   }
 
-  async tls(host: string, onConnection: (socket: TLSSocket) => void): Promise<number> {
-    return this.#listen(createTls(this.#identity(host), onConnection));
+  async tls(
+    host: string,
+    onConnection: (socket: TLSSocket) => void,
+    ALPNProtocols: string[] = ["http/1.1"],
+  ): Promise<number> {
+    return this.#listen(createTls({ ...this.#identity(host), ALPNProtocols }, onConnection));
   }
 
   #identity(host: string): { readonly cert: string; readonly key: string } {
