@@ -297,7 +297,8 @@ function denialOf(target: Target, headers: HeaderList, { secrets, policy }: Cont
 function deniedSecondPath(policy: NetworkPolicy, target: Target, headers: HeaderList): Denial | null {
   if (!judgesPaths(policy, target)) return null;
   for (const { header, host, path } of secondPathsOf(headers)) {
-    const isHere = host === null || readAuthority(host)?.host === target.host;
+    const named = host === null ? target : readAuthority(host);
+    const isHere = named?.host === target.host && (named.port ?? target.port) === target.port;
     const verdict = isHere ? judgeRequest(policy, { ...target, path }) : null;
     if (verdict?.kind === "allow") continue;
     return {
