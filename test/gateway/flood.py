@@ -121,7 +121,6 @@ modes = {
     "bomb-few": lambda: bombs(DENIED, b"\x83", 4, 200),
     "streams": lambda: streams(DENIED, 4, 1000),
     "streams-allowed": lambda: streams(ALLOWED, 4, 1000),
-    "trailers": lambda: streams("trailers.example.com", 5, 100),
     "resets": lambda: resets(ALLOWED, 1000),
     "continuations": lambda: written(
         http2(ALLOWED), frame(1, 0, 1, head(ALLOWED)), *[frame(9, 0, 1, b"\0" + text(b"x") + text(b"y" * 16000))] * 60

@@ -5,7 +5,6 @@ import type { SessionRecord } from "../../src/registry/record.ts";
 import { startIdle } from "../cli/terminal/remains.ts";
 import type { World } from "../world.ts";
 import { getting } from "./client-programs.ts";
-import { answerRaw } from "./raw-http2.ts";
 import { allow, type Town } from "./stage.ts";
 
 /** What one box may have its keeper hold, whatever it says. */
@@ -37,12 +36,6 @@ export class FloodedBox {
       },
     );
     await town.https("quick.example.com");
-    await town.rawHttp2("trailers.example.com", (socket) => {
-      answerRaw(socket, [
-        { status: 200, repeats: 0 },
-        { status: null, repeats: 252 },
-      ]);
-    });
     const much = Buffer.alloc(1 << 20);
     await town.tcp("raw.example.com", (socket) => void socket.pause().write(much));
     allow(world, town, {
@@ -50,7 +43,6 @@ export class FloodedBox {
         rules: [
           { host: "slow.example.com", path: "/**" },
           { host: "quick.example.com", path: "/**" },
-          { host: "trailers.example.com", path: "/**" },
           { host: "raw.example.com", port: 2525 },
         ],
       },

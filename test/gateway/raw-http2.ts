@@ -39,7 +39,8 @@ export class RawHttp2 {
 
 /**
  * A server of HTTP/2 that acknowledges nothing. To each request it answers with these heads, each of which is a status
- * (or null for what follows a body) and stands so many times for a header of 3.9 kB by a byte each.
+ * (or null for what follows a body) and stands so many times for a header of 3.9 kB by a byte each. Cookies are what is
+ * joined to one, and so kept for itself.
  */
 export function answerRaw(
   socket: Socket,
@@ -59,7 +60,7 @@ export function answerRaw(
       seen = seen.subarray(9 + seen.readUIntBE(0, 3));
       if (type !== 1) continue;
       for (const { status, repeats } of heads) {
-        const long = Buffer.concat([Buffer.of(0x40), text("x-b"), text("z".repeat(3900))]);
+        const long = Buffer.concat([Buffer.of(0x40), text("cookie"), text("z".repeat(3900))]);
         const block = [
           ...(status === null ? [] : [literal([":status", `${status}`])]),
           ...(repeats === 0 ? [] : [wasSaid ? firstOwn : long, ...Array.from({ length: repeats - 1 }, () => firstOwn)]),

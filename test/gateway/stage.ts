@@ -6,7 +6,6 @@ import { type AddressInfo, createServer, type Server, type Socket } from "node:n
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
-import { createServer as createTls } from "node:tls";
 import { expect } from "vitest";
 import type { PartialConfig } from "../../src/config/types.ts";
 import type { AuditEntry } from "../../src/gateway/audit.ts";
@@ -61,12 +60,6 @@ export class Town implements AsyncDisposable {
   https1(name: string, listener: RequestListener): Promise<number> {
     const { certificatePem: cert, keyPem: key } = this.authority.leafFor(name);
     return this.#listen(name, createHttps({ cert, key }, listener));
-  }
-
-  /** With HTTP/2 agreed upon, whatever is said then. */
-  rawHttp2(name: string, onConnection: (socket: Socket) => void): Promise<number> {
-    const { certificatePem: cert, keyPem: key } = this.authority.leafFor(name);
-    return this.#listen(name, createTls({ cert, key, ALPNProtocols: ["h2"] }, onConnection));
   }
 
   tcp(name: string, onConnection: (socket: Socket) => void): Promise<number> {
