@@ -181,7 +181,7 @@ describe("of a server that names a long header again and again, nothing is kept"
   type Heads = Parameters<typeof answerRaw>[1];
   const repeated = (times: number, head: Heads[number]): Heads => Array.from({ length: times }, () => head);
   const asked = async (heads: Heads) => {
-    const port = await outside.tls(host, (socket) => answerRaw(socket, heads), ["h2"]);
+    const port = await outside.tls(host, (socket) => answerRaw(socket, heads), { ALPNProtocols: ["h2"] });
     await using inside = await leading(port);
     const client = await session(inside);
     const answers = [];

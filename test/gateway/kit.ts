@@ -68,9 +68,9 @@ export class Outside implements AsyncDisposable {
   async tls(
     host: string,
     onConnection: (socket: TLSSocket) => void,
-    ALPNProtocols: string[] = ["http/1.1"],
+    more: { readonly ALPNProtocols?: string[] } = {},
   ): Promise<number> {
-    return this.#listen(createTls({ ...this.#identity(host), ALPNProtocols }, onConnection));
+    return this.#listen(createTls({ ...this.#identity(host), ...more }, onConnection));
   }
 
   #identity(host: string): { readonly cert: string; readonly key: string } {
