@@ -23,6 +23,14 @@ export function pairs(raw: readonly string[]): HeaderList {
   return list;
 }
 
+/**
+ * What a flat list costs before anything of it is kept or joined. HTTP/2 says a header of 4 kB in a byte, by a table that
+ * the other side has filled.
+ */
+export function rawBytesOf(raw: readonly string[]): number {
+  return raw.reduce((bytes, text) => bytes + text.length + ": ".length, 0);
+}
+
 /** The same of HTTP/2: without what is no header there, and with its cookies in one, as everybody else expects them. */
 export function fieldsOf(raw: readonly string[]): HeaderList {
   const all = pairs(raw).filter(([name]) => !name.startsWith(":"));
@@ -31,7 +39,50 @@ export function fieldsOf(raw: readonly string[]): HeaderList {
   return [...all.filter(([name]) => name !== "cookie"), ["cookie", cookies.join("; ")]];
 }
 
-/** As Node's HTTP/2 wants them: one entry a name, several values in a list. */
+/**
+ * Headers that Node's HTTP/2 takes but once. In HTTP/1.1 they are often there twice, said by a server and by a proxy in
+ * front of it.
+ */
+const single = new Set([
+  "access-control-allow-credentials",
+  "access-control-max-age",
+  "access-control-request-method",
+  "age",
+  "authorization",
+  "content-location",
+  "content-md5",
+  "content-range",
+  "content-type",
+  "date",
+  "dnt",
+  "etag",
+  "expires",
+  "from",
+  "host",
+  "if-modified-since",
+  "if-range",
+  "if-unmodified-since",
+  "last-modified",
+  "location",
+  "max-forwards",
+  "proxy-authorization",
+  "range",
+  "referer",
+  "retry-after",
+  "te",
+  "tk",
+  "upgrade-insecure-requests",
+  "user-agent",
+  "x-content-type-options",
+]);
+
+/** The same of lists, which may as well be said in one. */
+const lists = new Set(["content-encoding", "content-language", "if-match", "if-none-match"]);
+
+/**
+ * As Node's HTTP/2 wants them: one entry a name, several values in a list. Of a header that may be there but once, the
+ * first counts, as with Node's HTTP/1.1. Lengths must be the same: what does not agree is refused.
+ */
 export function merge(headers: HeaderList): Record<string, string | string[]> {
   const merged = new Map<string, string[]>();
   for (const [name, value] of headers) {
@@ -41,7 +92,12 @@ export function merge(headers: HeaderList): Record<string, string | string[]> {
     else values.push(value);
   }
   return Object.fromEntries(
-    [...merged].map(([name, values]) => [name, values.length === 1 ? (values[0] as string) : values]),
+    [...merged].map(([name, values]) => {
+      if (single.has(name)) return [name, values[0] as string];
+      const different = name === "content-length" || lists.has(name) ? [...new Set(values)] : values;
+      if (different.length === 1 || lists.has(name)) return [name, different.join(", ")];
+      return [name, different];
+    }),
   );
 }
 

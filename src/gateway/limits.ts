@@ -85,6 +85,8 @@ export const bounds = {
   http2SessionMegabytes: 10,
   /** What all streams of one HTTP/2 connection outside may have on their way: one window of it a round trip. */
   http2WindowBytes: 1 << 20,
+  /** Answers with a status of 1xx before the answer itself. Servers send one or two. */
+  informational: 16,
   /** Connections outside that wait for the next request, over all places. Each holds TLS buffers for `idleMs`. */
   idleOutside: 64,
   /** Places of which it is remembered whether they speak HTTP/2. A box may be allowed any number of names. */

@@ -151,6 +151,17 @@ interface Filled {
   readonly echo?: Swap;
 }
 
+/**
+ * Words before a credential, as servers take them. With any other, a box could say a word of its own choice there: a
+ * server that takes the whole value for a key, or the word for a user, would be told one that is not ours.
+ */
+const schemes = new Set(
+  (
+    "bearer token oauth apikey api-key key apitoken api-token access-token pat jwt dpop bot ssws splunk geniekey " +
+    "client-id deepl-auth-key kakaoak klaviyo-api-key zoho-oauthtoken privatetoken private-token secret"
+  ).split(" "),
+);
+
 /** Null where no surrogate stands where a credential should. */
 function fill(name: string, written: string, swaps: Swaps): Filled | null {
   const value = written.replace(/^[ \t]+|[ \t]+$/g, "");
@@ -159,6 +170,7 @@ function fill(name: string, written: string, swaps: Swaps): Filled | null {
   const [, scheme, rest] = /^([A-Za-z][A-Za-z0-9-]*)[ \t]+(.+)$/.exec(value) ?? [];
   if (scheme === undefined || rest === undefined) return null;
   if (scheme.toLowerCase() === "basic") return fillBasic(scheme, rest, swaps);
+  if (!schemes.has(scheme.toLowerCase())) return null;
   return put([rest], swaps, ([word]) => `${scheme} ${word}`);
 }
 

@@ -14,23 +14,27 @@ interface Route extends Way {
 /** Node's own agent, with our way to the outside: it keeps connections, we choose where they lead. */
 class Dialler extends Agent {
   readonly #outside: Outside;
-  #isRetired = false;
+  #keeps: boolean;
 
-  constructor(outside: Outside, idleMs: number) {
+  constructor(outside: Outside, idleMs: number, keeps = true) {
     // The time is that of a connection which waits: Node's agent ends no other by it.
     super({ keepAlive: true, maxFreeSockets: bounds.idleOutside, scheduling: "lifo", timeout: idleMs });
     this.#outside = outside;
+    this.#keeps = keeps;
   }
 
-  /** Node's bound is that of one place, and a box may be allowed any number of them. Node's types leave out the answer. */
+  /**
+   * Node asks once request and answer are over, and ends a connection that is not kept. Its bound is that of one place,
+   * and a box may be allowed any number of them. Node's types leave out the answer.
+   */
   override keepSocketAlive(socket: Duplex): unknown {
     const idle = Object.values(this.freeSockets).reduce((sum, sockets = []) => sum + sockets.length, 0);
-    return !this.#isRetired && idle < bounds.idleOutside && super.keepSocketAlive(socket);
+    return this.#keeps && idle < bounds.idleOutside && super.keepSocketAlive(socket);
   }
 
   /** Those that wait end now, the others after their answer. */
   retire(): void {
-    this.#isRetired = true;
+    this.#keeps = false;
     for (const sockets of Object.values(this.freeSockets)) for (const socket of sockets ?? []) socket.destroy();
   }
 
@@ -72,10 +76,12 @@ export type Upgraded =
 
 export function openHttp1(outside: Outside, { idleMs, headBytes, headFields }: Limits): Http1 {
   let agent = new Dialler(outside, idleMs);
+  // `Connection: close` alone does not do: Node keeps a connection unless the server says `close`, too.
+  const once = new Dialler(outside, idleMs, false);
   const retired = new Set<Dialler>();
   const begin = (outbound: Outbound, route: Route, extra: readonly string[] = []): ClientRequest => {
     const request = requestHttp({
-      agent,
+      agent: endsConnection(outbound) ? once : agent,
       method: outbound.method,
       path: outbound.path,
       headers: [...headersOf(outbound), ...extra],
@@ -133,7 +139,7 @@ export function openHttp1(outside: Outside, { idleMs, headBytes, headFields }: L
       agent = new Dialler(outside, idleMs);
     },
     close() {
-      for (const each of [agent, ...retired]) each.destroy();
+      for (const each of [agent, once, ...retired]) each.destroy();
     },
   };
 }
@@ -150,7 +156,13 @@ function carry(outbound: Outbound, request: ClientRequest, sent: Tally): Promise
   );
 }
 
-function headersOf({ headers, authority, framing, method, isGuarded }: Outbound): readonly string[] {
+/** A server that does not read a body would take it for the next request, which no rule has judged. */
+function endsConnection({ isGuarded, framing }: Outbound): boolean {
+  return isGuarded && framing !== "none";
+}
+
+function headersOf(outbound: Outbound): readonly string[] {
+  const { headers, authority, framing, method } = outbound;
   const isNamed = valuesOf(headers, "host").length > 0;
   const isMeasured = valuesOf(headers, "content-length").length > 0;
   // Where a body would be expected, Node announces one unless it is told that there is none.
@@ -160,8 +172,7 @@ function headersOf({ headers, authority, framing, method, isGuarded }: Outbound)
     ...headers.flat(),
     ...(framing === "chunked" ? ["Transfer-Encoding", "chunked"] : []),
     ...(isEmpty ? ["Content-Length", "0"] : []),
-    // A server that does not read a body would take it for the next request, which no rule has judged.
-    ...(isGuarded && framing !== "none" ? ["Connection", "close"] : []),
+    ...(endsConnection(outbound) ? ["Connection", "close"] : []),
   ];
 }
 

@@ -1,7 +1,7 @@
 import { type ClientHttp2Session, type ClientHttp2Stream, connect, constants } from "node:http2";
 import { dialTls, type Outside, type Way } from "./dial.ts";
 import { isRepeatable, type Outbound, type Reply, type Sending } from "./exchange.ts";
-import { fieldsOf, type HeaderList, headBytesOf, merge } from "./headers.ts";
+import { fieldsOf, type HeaderList, merge, rawBytesOf } from "./headers.ts";
 import { bounds, type Limits } from "./limits.ts";
 import { pump } from "./pump.ts";
 
@@ -148,18 +148,40 @@ function begin(held: Held, { method, path, authority, headers, framing }: Outbou
   return stream;
 }
 
+/**
+ * nghttp2 bounds a head only once the other side has acknowledged it, and never the sum of several. Each is counted as
+ * it comes, and one that is too long is not looked at any further. What stands in front of the answer and behind it
+ * counts as one with it.
+ */
 function replyOn(stream: ClientHttp2Stream, { headBytes }: Limits): Promise<Reply> {
   let trailers: HeaderList = [];
-  stream.once("trailers", (_headers, _flags, raw?: readonly string[]) => {
-    trailers = fieldsOf(raw ?? []);
-  });
+  let bytes = 0;
+  let informational = 0;
   return new Promise((resolve, reject) => {
-    stream.once("response", (pseudo, _flags, raw?: readonly string[]) => {
-      const headers = fieldsOf(raw ?? []);
-      if (headBytesOf("", "", headers) <= headBytes)
-        return resolve({ status: pseudo[":status"] as number, headers, body: stream, trailers: () => trailers });
+    const isTooLong = (raw: readonly string[] = []): boolean => {
+      bytes += rawBytesOf(raw);
+      if (bytes <= headBytes) return false;
       reject(new Error("the head of the answer is too long"));
       stream.close(constants.NGHTTP2_CANCEL);
+      return true;
+    };
+    stream.on("headers", (_pseudo, _flags, raw?: readonly string[]) => {
+      informational += 1;
+      if (isTooLong(raw) || informational <= bounds.informational) return;
+      reject(new Error("there are too many answers before the answer"));
+      stream.close(constants.NGHTTP2_CANCEL);
+    });
+    stream.once("response", (pseudo, _flags, raw?: readonly string[]) => {
+      if (isTooLong(raw)) return;
+      resolve({
+        status: pseudo[":status"] as number,
+        headers: fieldsOf(raw ?? []),
+        body: stream,
+        trailers: () => trailers,
+      });
+    });
+    stream.once("trailers", (_pseudo, _flags, raw?: readonly string[]) => {
+      if (!isTooLong(raw)) trailers = fieldsOf(raw ?? []);
     });
     stream.on("error", reject);
     stream.once("close", () => reject(new Error("the stream was closed without an answer")));

@@ -1,6 +1,7 @@
 import { isAddress } from "../policy/hosts.ts";
-import { deniedHosts, isByRequest, judgeRequest } from "../policy/network.ts";
-import { disguiseOf, speaksForProxy } from "../policy/network-disguise.ts";
+import { deniedHosts, isByRequest, judgeRequest, judgesPaths } from "../policy/network.ts";
+import { disguiseOf, secondPathsOf, speaksForProxy } from "../policy/network-disguise.ts";
+import type { NetworkPolicy } from "../policy/network-policy.ts";
 import {
   type Answer,
   answerBad,
@@ -25,7 +26,7 @@ import { openHttp1 } from "./outbound-http1.ts";
 import { openHttp2 } from "./outbound-http2.ts";
 import { pump, type Tally } from "./pump.ts";
 import { askForIdentity, isIdentity, Scrubber, scrubHeaders, scrubText, secretNeedles } from "./scrub.ts";
-import { type Place, readTarget, type Target } from "./target.ts";
+import { type Place, readAuthority, readTarget, type Target } from "./target.ts";
 import type { OpenedWebSocket } from "./websocket.ts";
 
 export interface Requests {
@@ -104,7 +105,10 @@ export function openRequests(context: Context): Requests {
         port,
         authority: authority ?? (valuesOf(headers, "host")[0] as string),
         // In a part of an answer, a part of a secret would not be known for one.
-        headers: bound.length === 0 ? masked.headers : without(askForIdentity(masked.headers), "range", "if-range"),
+        headers:
+          bound.length === 0
+            ? masked.headers
+            : without(askForIdentity(masked.headers), "range", "x-ms-range", "request-range", "if-range"),
         body: inbound.body,
         framing: inbound.framing,
         isGuarded: looksInto(context, { host, port }),
@@ -265,7 +269,8 @@ export function openRequests(context: Context): Requests {
 }
 
 /** Why a request that the rules allow is refused all the same, by what its headers and its query say. */
-function denialOf({ host, method, path, query }: Target, headers: HeaderList, { secrets }: Context): Denial | null {
+function denialOf(target: Target, headers: HeaderList, { secrets, policy }: Context): Denial | null {
+  const { host, method, path, query } = target;
   const disguise = disguiseOf({ method, path, query }, headers);
   if (disguise !== null)
     return {
@@ -275,6 +280,8 @@ function denialOf({ host, method, path, query }: Target, headers: HeaderList, { 
       message: `${method} ${host}${path} is not allowed with ${disguise}: by that, a server may read another method or path.`,
       remedy: "Send the request with the method and the path that are meant.",
     };
+  const second = deniedSecondPath(policy(), target, headers);
+  if (second !== null) return second;
   const key = foreignKeyIn(secrets(), host, query);
   if (key === null) return null;
   return {
@@ -284,6 +291,25 @@ function denialOf({ host, method, path, query }: Target, headers: HeaderList, { 
     message: `${method} ${host}${path} is not allowed with the parameter ${key}: at this host, only the owner's own keys may be used.`,
     remedy: "Leave the key out. The owner's is put in on the way, in a header, where a surrogate of it stands.",
   };
+}
+
+/** A copy from or to a path that the rules would not allow itself. What another host has cannot be judged by these rules. */
+function deniedSecondPath(policy: NetworkPolicy, target: Target, headers: HeaderList): Denial | null {
+  if (!judgesPaths(policy, target)) return null;
+  for (const { header, host, path } of secondPathsOf(headers)) {
+    const named = host === null ? target : readAuthority(host);
+    const isHere = named?.host === target.host && (named.port ?? target.port) === target.port;
+    const verdict = isHere ? judgeRequest(policy, { ...target, path }) : null;
+    if (verdict?.kind === "allow") continue;
+    return {
+      kind: "deny",
+      code: verdict?.code ?? "path",
+      rule: verdict?.rule ?? null,
+      message: `${target.method} ${target.host}${target.path} is not allowed with ${header}: the path that it names is not, either.`,
+      remedy: "Name a path of this host that the rules allow for this method.",
+    };
+  }
+  return null;
 }
 
 /** An answer may be over before the request is. What is sent after it counts as well, and does not go on for ever. */

@@ -73,7 +73,7 @@ export function readConnect(
 }
 
 /** `name`, `name:port`, `[address]:port`. */
-function readAuthority(written: string): { readonly host: string; readonly port: number | null } | null {
+export function readAuthority(written: string): { readonly host: string; readonly port: number | null } | null {
   const [all, bracketed, plain, digits] =
     /^(?:\[([0-9a-f:.]+)\]|([^:[\]@/?#\s]+))(?::([1-9]\d{0,4}))?$/i.exec(written) ?? [];
   if (all === undefined) return null;

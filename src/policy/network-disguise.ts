@@ -43,6 +43,9 @@ const proxyHeaders = new Set([
   "x_script_name",
 ]);
 
+/** Headers that name a second path, which a server reads from or writes to: WebDAV's, and those of stores of files. */
+const secondPath = /^(?:destination|x_[a-z]+_(?:copy|rename)_source)$/;
+
 /** Parameters of a query that stand for the method with Rails, Laravel, Symfony, Express and others. */
 const methodParameters = new Set(["_method", "_httpmethod", "x_http_method_override"]);
 
@@ -54,6 +57,25 @@ export function asVariable(name: string): string {
 /** Whether only a proxy should say it: a request has no use for it. */
 export function speaksForProxy(header: string): boolean {
   return proxyHeaders.has(asVariable(header));
+}
+
+/** Another path that a request is about, besides its own. */
+interface SecondPath {
+  readonly header: string;
+  /** As it was written; null where it names none. */
+  readonly host: string | null;
+  /** Without the query. */
+  readonly path: string;
+}
+
+export function secondPathsOf(headers: readonly (readonly [name: string, value: string])[]): readonly SecondPath[] {
+  return headers
+    .filter(([name]) => secondPath.test(asVariable(name)))
+    .map(([header, value]) => {
+      const [, host = null, rest = ""] = /^(?:[a-z][a-z0-9+.-]*:)?(?:\/\/([^/?#]*))?(.*)$/is.exec(value.trim()) ?? [];
+      const path = rest.replace(/[?#].*$/s, "");
+      return { header, host, path: path.startsWith("/") ? path : `/${path}` };
+    });
 }
 
 interface Disguisable {
@@ -91,10 +113,14 @@ export function parametersOf(query: string): readonly (readonly [name: string, v
 }
 
 function readPart(written: string): string {
-  const plain = written.replaceAll("+", " ");
+  return written.replaceAll("+", " ").replace(/(?:%[0-9a-f]{2})+/gi, readEscapes);
+}
+
+/** What is not UTF-8 stands for its bytes: a lenient server reads on behind an escape that is broken. */
+function readEscapes(escapes: string): string {
   try {
-    return decodeURIComponent(plain);
+    return decodeURIComponent(escapes);
   } catch {
-    return plain;
+    return Buffer.from(escapes.replaceAll("%", ""), "hex").toString("latin1");
   }
 }

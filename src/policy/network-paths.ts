@@ -3,8 +3,8 @@ import { anyPart, partStep } from "./network-globs.ts";
 
 /** Bytes that have no business behind a percent sign: letters and digits, slashes, controls, and what hides another escape. */
 const oddEscape = /%(?:2[def]|3\d|4[1-9a-f]|5[0-9acf]|6[1-9a-f]|7[0-9aef]|[01][0-9a-f]|25[0-9a-f]{2})/i;
-/** Some pass over what stands around the dots. */
-const dots = /^\s*\.{1,2}\s*(?:;|$)/;
+/** Some pass over what stands around the dots, and names of hosts have others that count as one: U+3002 and its half-width form. */
+const dots = /^\s*[.\u3002\uff61]{1,2}\s*(?:;|$)/;
 /** What some take for a slash, a backslash or a dot, though Unicode does not say so. */
 const lookalikes = /[\u2044\u2215\u29f8\u2216\u29f5]/;
 /** Controls and marks that show nothing, which some pass over. */
@@ -32,7 +32,7 @@ export function isOddPath(path: string): boolean {
 export function isLoosePath(path: string): boolean {
   const plain = decoded(path) ?? path;
   if (plain.includes(";") || plain.normalize("NFKC") !== plain) return true;
-  return plain.split("/").some((segment) => /^\s|[\s.]$|::|:\$|~\d/.test(segment));
+  return plain.split("/").some((segment) => /^\s|[\s.\u3002\uff61]$|::|:\$|~\d/.test(segment));
 }
 
 /** One spelling for those that some servers take for the same: `ADMIN`, `admin`, and `adm\u0131n` with a dotless i. */

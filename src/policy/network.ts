@@ -58,6 +58,11 @@ export function isByRequest(policy: NetworkPolicy, to: Destination): boolean {
   return find(policy, to)?.here.some((entry) => !isWhole(entry)) ?? false;
 }
 
+/** Whether a rule for the host has paths. */
+export function judgesPaths(policy: NetworkPolicy, to: Destination): boolean {
+  return find(policy, to)?.here.some(({ path }) => path !== null) ?? false;
+}
+
 /**
  * Hosts that a rule denies at a port while everything else may be reached, so that their addresses would do as well. A
  * pattern has none, and where only listed hosts are allowed, their addresses are, too, also those that a denied host shares.

@@ -14,6 +14,15 @@ beforeAll(async () => {
   makeRepositories(repositories, "project.git", "other.git");
   await town.https("git.example.com", serveGit(repositories));
   await town.https("whole.example.com", serveGit(repositories));
+  const backend = serveGit(repositories);
+  await town.https1("silent.example.com", (incoming, response) => {
+    if (incoming.headers.connection === "close") {
+      response.shouldKeepAlive = true;
+      response.once("finish", () => setTimeout(() => incoming.socket.destroy(), 3));
+    }
+    response.removeHeader("connection");
+    backend(incoming, response);
+  });
   await town.tcp("daemon.example.com", serveGitDaemon(repositories));
 });
 afterAll(async () => {
@@ -63,6 +72,20 @@ describe("git over HTTPS", () => {
       "allowed GET https://git.example.com/other.git/info/refs 200",
       "refused POST https://git.example.com/other.git/git-receive-pack 403 (method)",
     ]);
+  });
+
+  test("pushes to a server of HTTP/1.1 that ends connections without saying so", async () => {
+    const world = openWorld({ rules: [{ host: "silent.example.com", path: "/**" }] });
+    const { stdout, stderr } = await run(
+      world,
+      "git clone -q https://silent.example.com/other.git && cd other",
+      // Beyond its buffer, git asks once without a body before it sends the pack.
+      "for n in 1 2 3 4; do",
+      "  head -c 150000 /dev/urandom > big && git add . && git commit -qm $n",
+      "  timeout 10 git -c http.postBuffer=65536 push -q origin HEAD:b$n && echo pushed",
+      "done",
+    );
+    expect(stdout, stderr).toBe("pushed\n".repeat(4));
   });
 
   test("sees the server itself where the whole host is allowed, in one connection", async () => {

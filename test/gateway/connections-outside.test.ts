@@ -28,6 +28,9 @@ function careless(heard: string[]) {
   };
 }
 
+/** Of those that number their connections, and of the gateway's own words. */
+const answerEnd = /;|\}\n$/;
+
 async function leading(port: number, more: Partial<NetworkRule>): Promise<Inside> {
   return new Inside(outside, policyOf([rule(host, more)], { reach: { [host]: `127.0.0.1:${port}` } }), {
     limits: { lingerMs: 100 },
@@ -72,6 +75,58 @@ describe("a request in the body of another", () => {
 });
 
 describe("a request with a body, where requests are judged", () => {
+  /** Answers each head with the number of its connection, says nothing about the connection's end, and reads no body. */
+  const numbering = (finish: (socket: Socket) => void) => {
+    let connections = 0;
+    return (socket: Socket) => {
+      const number = ++connections;
+      let seen = "";
+      socket.on("data", (bytes) => {
+        seen += bytes.toString("latin1");
+        for (let end = seen.indexOf("\r\n\r\n"); end >= 0; end = seen.indexOf("\r\n\r\n")) {
+          const said = `${number} ${seen.slice(0, end).split(" ", 2).join(" ")};`;
+          seen = seen.slice(end + 4);
+          socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${said.length}\r\n\r\n${said}`);
+          finish(socket);
+        }
+      });
+    };
+  };
+
+  test.each<[string, number, (socket: Socket) => void]>([
+    ["neither closes nor says so", 8, () => {}],
+    ["closes without saying so", 8, (socket) => void socket.end()],
+    ["closes a moment later", 52, (socket) => void setTimeout(() => socket.end(), 2)],
+  ])("has a connection of its own with a server that %s", async (_name, times, finish) => {
+    const port = await outside.tls(host, numbering(finish));
+    await using inside = await leading(port, { paths: ["/public/**"] });
+    const socket = await inside.secure(host);
+    for (let number = 1; number <= times; number++) {
+      socket.write(request(`POST /public/${number}`, "hello"));
+      const answer = await readUntil(socket, answerEnd);
+      expect(answer).toMatch(/^HTTP\/1.1 200 /);
+      expect(answer).toContain(`${number} POST /public/${number};`);
+    }
+    socket.destroy();
+  });
+
+  test("has none of its answer's rest given to the next request, by a server that ignores the end", async () => {
+    const port = await outside.tls(
+      host,
+      numbering(() => {}),
+    );
+    await using inside = await leading(port, { paths: ["/public/**"] });
+    const socket = await inside.secure(host);
+    const hidden = request("DELETE /private/x");
+    for (let number = 1; number <= 6; number += 2) {
+      socket.write(request("POST /public/a", hidden));
+      expect(await readUntil(socket, answerEnd)).toContain("POST /public/a;");
+      socket.write(request("GET /public/b"));
+      expect(await readUntil(socket, answerEnd)).toContain("GET /public/b;");
+    }
+    socket.destroy();
+  });
+
   test("goes by HTTP/2 where the server speaks it, all of them by one connection", async () => {
     const heard: string[] = [];
     const sessions = new Set<unknown>();

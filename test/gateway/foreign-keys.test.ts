@@ -32,6 +32,17 @@ describe("on a bound host, a header that no secret names", () => {
     "X-Client-Secret",
     "X-Amz-Security-Token",
     "X-JFrog-Art-Api",
+    "X-RapidAPI-Key",
+    "X-Mashape-Key",
+    "X-AuthToken",
+    "AccessToken",
+    "X-SessionToken",
+    "AuthorizationToken",
+    "X-Master-Key",
+    "X-Parse-Master-Key",
+    "X-Session-Key",
+    "Authentication",
+    "X-Authentication",
     "Proxy-Authorization-X-Authorization",
   ])("is taken out if keys travel in it: %s", (name) => {
     expect(pass([[name, "another's"]])).toMatchObject({ headers: [], stripped: 1 });
@@ -52,6 +63,10 @@ describe("on a bound host, a header that no secret names", () => {
     "mcp-session-id",
     "x-csrf-token",
     "x-ms-continuationtoken",
+    "x-ms-continuation-token",
+    "X-Atlassian-Token",
+    "Lock-Token",
+    "Sync-Token",
     "anthropic-beta",
     "x-goog-user-project",
   ])("is left if they do not: %s", (name) => {
@@ -59,8 +74,12 @@ describe("on a bound host, a header that no secret names", () => {
   });
 
   test("is left of its cookies with those that are of no account", () => {
-    const passed = pass([["Cookie", `session=another; __cf_bm=x; mine=${secret.surrogate}; AWSALB=y; odd`]]);
-    expect(passed.headers).toEqual([["Cookie", `__cf_bm=x; mine=${secret.surrogate}; AWSALB=y`]]);
+    const passed = pass([
+      ["Cookie", `session=another; __cf_bm=x; mine=${secret.surrogate}; AWSALB=y; odd; csrftoken=a; XSRF-TOKEN=b`],
+    ]);
+    expect(passed.headers).toEqual([
+      ["Cookie", `__cf_bm=x; mine=${secret.surrogate}; AWSALB=y; csrftoken=a; XSRF-TOKEN=b`],
+    ]);
     expect(passed.stripped).toBe(2);
     expect(pass([["cookie", "session=another"]])).toMatchObject({ headers: [], stripped: 1 });
   });
@@ -84,6 +103,11 @@ describe("a key in a query", () => {
     ["?X-Amz-Signature=x", "X-Amz-Signature"],
     ["?sig=x", "sig"],
     ["?apikey=x", "apikey"],
+    ["?user_token=x", "user_token"],
+    ["?session_key=x", "session_key"],
+    ["?private_key=x", "private_key"],
+    ["?access%5ftoken[%ff]=x", "access_token"],
+    ["?access%5ftoken=%ff%zz", "access_token"],
   ])("is found: %s", (query, name) => {
     expect(foreignParameter(query, "api.example.org", none)).toBe(name);
   });

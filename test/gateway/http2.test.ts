@@ -8,6 +8,7 @@ import {
 } from "node:http2";
 import { afterAll, describe, expect, test } from "vitest";
 import { bodyOf, Inside, Outside, parse, policyOf, rule, say } from "./kit.ts";
+import { answerRaw } from "./raw-http2.ts";
 
 const outside = new Outside();
 afterAll(() => outside[Symbol.asyncDispose]());
@@ -176,6 +177,65 @@ describe("HTTP/2 on both sides", () => {
   });
 });
 
+describe("of a server that names a long header again and again, nothing is kept", () => {
+  type Heads = Parameters<typeof answerRaw>[1];
+  const repeated = (times: number, head: Heads[number]): Heads => Array.from({ length: times }, () => head);
+  const asked = async (heads: Heads) => {
+    const port = await outside.tls(host, (socket) => answerRaw(socket, heads), { ALPNProtocols: ["h2"] });
+    await using inside = await leading(port);
+    const client = await session(inside);
+    const answers = [];
+    for (let number = 0; number < 2; number++) {
+      const answer = await ask(client, { ":path": "/ok/x" }).catch((error) => ({ error, status: 0, trailers: {} }));
+      answers.push([answer.status, Object.keys(answer.trailers).length]);
+    }
+    client.destroy();
+    return { answers, audit: inside.audit };
+  };
+
+  test("if it fits, it passes, before the answer, in it and behind it", async () => {
+    const { answers } = await asked([
+      { status: 103, repeats: 1 },
+      { status: 200, repeats: 3 },
+      { status: null, repeats: 3 },
+    ]);
+    expect(answers).toEqual([
+      [200, 1],
+      [200, 1],
+    ]);
+  });
+
+  test.each<[string, Heads]>([
+    ["in the answer", [{ status: 200, repeats: 200 }]],
+    [
+      "before it",
+      [
+        { status: 103, repeats: 200 },
+        { status: 200, repeats: 0 },
+      ],
+    ],
+    ["before it, in many", [...repeated(12, { status: 103, repeats: 1 }), { status: 200, repeats: 0 }]],
+    [
+      "before it, without anything, too often",
+      [...repeated(17, { status: 103, repeats: 0 }), { status: 200, repeats: 0 }],
+    ],
+  ])("%s: the request fails", async (_where, heads) => {
+    const { answers } = await asked([...heads, { status: null, repeats: 1 }]);
+    expect(answers).toEqual([
+      [502, 0],
+      [502, 0],
+    ]);
+  });
+
+  test("behind it: the stream is broken off", async () => {
+    const { audit } = await asked([
+      { status: 200, repeats: 0 },
+      { status: null, repeats: 200 },
+    ]);
+    expect(audit).toMatchObject([{ verdict: "failed" }, { verdict: "failed" }]);
+  });
+});
+
 describe("HTTP/2 inside", () => {
   test("is answered where only HTTP/1.1 is spoken outside", async () => {
     const port = await outside.https(host, async (request, response) => {
@@ -256,6 +316,43 @@ describe("HTTP/2 inside", () => {
     client.close();
   });
 
+  test("is answered also where a header is there twice that may be there once", async () => {
+    const port = await outside.tls(host, (socket) => {
+      const twice = "X-Content-Type-Options: nosniff\r\nX-Content-Type-Options: nosniff\r\n";
+      const others = "Content-Type: text/a\r\nContent-Type: text/b\r\nContent-Language: de\r\nContent-Language: fr\r\n";
+      socket.once("data", () => socket.write(`HTTP/1.1 200 OK\r\n${twice}${others}Content-Length: 0\r\n\r\n`));
+    });
+    await using inside = await leading(port);
+    const client = await session(inside);
+    const { status, headers } = await ask(client, { ":path": "/ok/" });
+    client.destroy();
+    expect(status).toBe(200);
+    expect(headers).toMatchObject({
+      "x-content-type-options": "nosniff",
+      "content-type": "text/a",
+      "content-language": "de, fr",
+    });
+  });
+
+  test.each([0, 1, 200_000])("a body is over at once where the server is gone after %d bytes of it", async (bytes) => {
+    const port = await outside.tls(host, (socket) => {
+      let seen = 0;
+      socket.on("data", (part) => {
+        seen += part.length;
+        if (seen > bytes + 200 || (bytes === 0 && seen > 0)) socket.destroy();
+      });
+    });
+    await using inside = await leading(port);
+    const client = await session(inside);
+    for (let number = 0; number < 4; number++) {
+      const stream = client.request({ ":method": "POST", ":path": "/ok/x" });
+      const answer = answerOf(stream);
+      stream.end(Buffer.alloc(1_500_000));
+      expect(await answer).toMatchObject({ status: 502 });
+    }
+    client.destroy();
+  });
+
   test("nobody waits for the rest of what was refused", async () => {
     await using inside = new Inside(outside, policyOf([]), { limits: { lingerMs: 50 } });
     const client = await session(inside);
@@ -273,6 +370,21 @@ describe("HTTP/2 inside", () => {
       .poll(() => inside.audit)
       .toMatchObject([{ kind: "tls", verdict: "failed", host, reason: "nothing was asked" }]);
   });
+});
+
+test("a header that is there twice in HTTP/1.1 is said once in HTTP/2, and two lengths are refused", async () => {
+  const port = await outside.http2(host, (stream, headers) => {
+    stream.respond({ ":status": 200 });
+    stream.end(`heard ${headers["content-type"]} ${headers["user-agent"]}`);
+  });
+  await using inside = await leading(port);
+  const asked = async (lengths: string) => {
+    const twice = "Content-Type: text/a\r\nContent-Type: text/a\r\nUser-Agent: x\r\nUser-Agent: y\r\n";
+    const head = `POST /ok/ HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n${twice}${lengths}\r\nx`;
+    return parse(await say(await inside.secure(host), head));
+  };
+  expect(await asked("Content-Length: 1\r\n")).toMatchObject({ status: 200, body: "heard text/a x" });
+  expect((await asked("Content-Length: 1\r\nContent-Length: 2\r\n")).status).toBe(400);
 });
 
 test("whoever speaks HTTP/1.1 inside is spoken to in HTTP/1.1 outside", async () => {

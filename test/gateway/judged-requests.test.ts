@@ -52,6 +52,21 @@ describe("where a rule has methods or paths", () => {
     },
   );
 
+  test.each([
+    ["Destination: /admin/x", 403],
+    [`Destination: http://${host}/admin/x`, 403],
+    ["Destination: http://other.example.com/x", 403],
+    ["x-amz-copy-source: admin/x", 403],
+    ["x-ms-copy-source: /a/../admin/x", 403],
+    ["x-goog-copy-source: /ADMIN/x", 403],
+    [`Destination: http://${host.toUpperCase()}/ok/y`, 200],
+    ["x-amz-copy-source: ok/x?versionId=1", 200],
+  ])("a second path is judged as the first is: %s", async (header, expected) => {
+    await using inside = await leading(rules);
+    expect((await ask(inside, "/ok", [header])).status).toBe(expected);
+    expect(heard === null).toBe(expected === 403);
+  });
+
   test("so is one whose query says so; and what a proxy would say of host and prefix is taken out", async () => {
     await using inside = await leading(rules);
     expect((await ask(inside, "/ok?_method=DELETE")).status).toBe(403);
@@ -72,6 +87,8 @@ describe("where a rule has methods or paths", () => {
       "/%20admin/x",
       "/%ef%bd%81dmin/x",
       "/admin::$DATA/x",
+      "/admin%e3%80%82/x",
+      "/ok/%e3%80%82%e3%80%82/admin/x",
     ]) {
       expect([path, (await ask(inside, path)).status]).toEqual([path, 403]);
     }
@@ -101,6 +118,14 @@ describe("on a host that a secret is bound to", () => {
       { reason: "key", status: 403 },
       { verdict: "allowed", stripped: 1 },
     ]);
+  });
+
+  test("no part of an answer is asked for: in a part, a part of a secret would not be known", async () => {
+    await using inside = await leading([rule(host)], [secret]);
+    const headers = ["Range: bytes=0-1", "X-Ms-Range: bytes=0-1", "Request-Range: bytes=0-1", "X-Kept: yes"];
+    expect((await ask(inside, "/ok", headers)).status).toBe(200);
+    expect(Object.keys(heard ?? {}).filter((name) => name.includes("range"))).toEqual([]);
+    expect(heard).toMatchObject({ "x-kept": "yes" });
   });
 
   test("as they are on any other", async () => {

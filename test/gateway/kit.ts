@@ -65,8 +65,12 @@ export class Outside implements AsyncDisposable {
     return this.#listen(createServer({ allowHalfOpen: true }, onConnection));
   }
 
-  async tls(host: string, onConnection: (socket: TLSSocket) => void): Promise<number> {
-    return this.#listen(createTls(this.#identity(host), onConnection));
+  async tls(
+    host: string,
+    onConnection: (socket: TLSSocket) => void,
+    more: { readonly ALPNProtocols?: string[] } = {},
+  ): Promise<number> {
+    return this.#listen(createTls({ ...this.#identity(host), ...more }, onConnection));
   }
 
   #identity(host: string): { readonly cert: string; readonly key: string } {
@@ -179,18 +183,18 @@ export class Inside implements AsyncDisposable {
   }
 }
 
-export function readUntil(socket: Socket, end: string): Promise<string> {
+export function readUntil(socket: Socket, end: string | RegExp): Promise<string> {
   return new Promise((resolve, reject) => {
     let seen = "";
     const onData = (bytes: Buffer) => {
       seen += bytes.toString("latin1");
-      if (!seen.includes(end)) return;
-      socket.off("data", onData);
+      if (typeof end === "string" ? !seen.includes(end) : !end.test(seen)) return;
+      socket.off("data", onData).off("close", onClose);
       socket.pause();
       resolve(seen);
     };
-    socket.on("data", onData).resume();
-    socket.once("close", () => reject(new Error(`closed after ${JSON.stringify(seen)}`)));
+    const onClose = () => reject(new Error(`closed after ${JSON.stringify(seen)}`));
+    socket.on("data", onData).once("close", onClose).resume();
   });
 }
 

@@ -156,6 +156,8 @@ describe("a credential that is not ours is taken out on a bound host", () => {
     ["a surrogate within a longer word", `Bearer x${surrogate}`],
     ["a surrogate with something behind it", `Bearer ${surrogate}x`],
     ["a surrogate behind a comma", `Bearer a, Bearer ${surrogate}`],
+    ["a surrogate behind a word that is not a scheme", `ghp_attacker00000000 ${surrogate}`],
+    ["a surrogate behind a word of the box's own", `attacker ${surrogate}`],
     ["a surrogate as a parameter", `Digest username="${surrogate}"`],
     ["Basic of somebody else", basic("me:ghp_attacker00000000")],
     ["Basic with a surrogate that is only part of the password", basic(`me:${surrogate}2`)],

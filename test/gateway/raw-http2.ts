@@ -1,5 +1,6 @@
 import type { Socket } from "node:net";
 
+const preface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 const end = { stream: 1, headers: 4 };
 /** Names and values by their numbers in the table that HTTP/2 begins with. */
 const get = Buffer.of(0x82);
@@ -14,7 +15,7 @@ export class RawHttp2 {
 
   constructor(socket: Socket) {
     this.socket = socket;
-    socket.write(Buffer.concat([Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), frame(4, 0, 0, Buffer.alloc(0))]));
+    socket.write(Buffer.concat([preface, frame(4, 0, 0, Buffer.alloc(0))]));
   }
 
   /** GET /, with a header of that length, which is said once and then stood for by a byte each. */
@@ -34,6 +35,42 @@ export class RawHttp2 {
     this.send(host, head);
     return answer;
   }
+}
+
+/**
+ * A server of HTTP/2 that acknowledges nothing. To each request it answers with these heads, each of which is a status
+ * (or null for what follows a body) and stands so many times for a header of 3.9 kB by a byte each. Cookies are what is
+ * joined to one, and so kept for itself.
+ */
+export function answerRaw(
+  socket: Socket,
+  heads: readonly { readonly status: number | null; readonly repeats: number }[],
+): void {
+  let seen = Buffer.alloc(0);
+  let isOpen = false;
+  let wasSaid = false;
+  socket.write(frame(4, 0, 0, Buffer.alloc(0)));
+  socket.on("data", (bytes) => {
+    seen = Buffer.concat([seen, bytes]);
+    if (!isOpen && seen.length >= preface.length) seen = seen.subarray(preface.length);
+    else if (!isOpen) return;
+    isOpen = true;
+    while (seen.length >= 9 && seen.length >= 9 + seen.readUIntBE(0, 3)) {
+      const [type, stream] = [seen[3], seen.readUInt32BE(5)];
+      seen = seen.subarray(9 + seen.readUIntBE(0, 3));
+      if (type !== 1) continue;
+      for (const { status, repeats } of heads) {
+        const long = Buffer.concat([Buffer.of(0x40), text("cookie"), text("z".repeat(3900))]);
+        const block = [
+          ...(status === null ? [] : [literal([":status", `${status}`])]),
+          ...(repeats === 0 ? [] : [wasSaid ? firstOwn : long, ...Array.from({ length: repeats - 1 }, () => firstOwn)]),
+        ];
+        wasSaid ||= repeats > 0;
+        socket.write(frame(1, end.headers | (status === null ? end.stream : 0), stream, Buffer.concat(block)));
+        if ((status ?? 0) >= 200) socket.write(frame(0, 0, stream, Buffer.from("body")));
+      }
+    }
+  });
 }
 
 /** Of the first frame with headers: 200 has a number of its own, others are no shorter in Huffman's code. */

@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer as createHttp, type IncomingMessage, type RequestListener, type ServerResponse } from "node:http";
 import { createSecureServer } from "node:http2";
+import { createServer as createHttps } from "node:https";
 import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -53,6 +54,12 @@ export class Town implements AsyncDisposable {
     const server = createSecureServer({ cert, key, allowHTTP1: true }, listener as never);
     if (onUpgrade !== undefined) server.on("upgrade", onUpgrade);
     return this.#listen(name, server as unknown as Server);
+  }
+
+  /** HTTP/1.1 alone. */
+  https1(name: string, listener: RequestListener): Promise<number> {
+    const { certificatePem: cert, keyPem: key } = this.authority.leafFor(name);
+    return this.#listen(name, createHttps({ cert, key }, listener));
   }
 
   tcp(name: string, onConnection: (socket: Socket) => void): Promise<number> {

@@ -1,6 +1,6 @@
 // @module-tag security
 import { describe, expect, test } from "vitest";
-import { disguiseOf, parametersOf, speaksForProxy } from "../../src/policy/network-disguise.ts";
+import { disguiseOf, parametersOf, secondPathsOf, speaksForProxy } from "../../src/policy/network-disguise.ts";
 
 const request = { method: "POST", path: "/ok", query: "?a=b" };
 
@@ -41,6 +41,24 @@ describe("a request is in disguise", () => {
     expect(disguiseOf({ ...request, query: "?_method=POST&method=DELETE" }, [])).toBeNull();
     expect(disguiseOf({ ...request, query: "" }, [])).toBeNull();
   });
+});
+
+test("headers that name a second path are known, as a path or as an address", () => {
+  const found = secondPathsOf([
+    ["Destination", "https://api.example.com/private/x?y#z"],
+    ["X-Amz-Copy-Source", "bucket/key?versionId=1"],
+    ["x-ms-copy-source", "//other.example.com"],
+    ["x-goog-copy-source", " /a/b "],
+    ["x-ms-rename-source", "/c"],
+    ["source", "/d"],
+  ]);
+  expect(found.map(({ host, path }) => [host, path])).toEqual([
+    ["api.example.com", "/private/x"],
+    [null, "/bucket/key"],
+    ["other.example.com", "/"],
+    [null, "/a/b"],
+    [null, "/c"],
+  ]);
 });
 
 test("what only a proxy says is known in any spelling", () => {
