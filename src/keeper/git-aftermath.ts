@@ -52,7 +52,7 @@ function newGitlinks({ own, gitlinks }: GitSight): readonly string[] {
     ...named(
       now.flatMap(([path]) => (Object.hasOwn(gitlinks, path) ? [] : [path])),
       (path) =>
-        `${path} was added to the index as another repository: git status looks into it, and executes what its configuration names. \`git rm --cached ${path}\` takes it out.`,
+        `${path} was added to the index as another repository: git status looks into it, and executes what its configuration names. \`git rm -f --cached ${path}\` takes it out.`,
     ),
     ...named(
       now.flatMap(([path, isThere]) => (isThere && gitlinks[path] === false ? [path] : [])),

@@ -181,7 +181,7 @@ function gitlinksOf(gitDir: string, commonDir: string): readonly string[] {
       "PATH_REFUSED",
       `${path} ${file.kind === "read" ? "is damaged" : "cannot be read"}, so what it says of submodules cannot be protected.`,
       {
-        hint: "Move it away and have git write it anew (git -c core.fsmonitor=false reset), or switch git's protection off with --preset '!@git'.",
+        hint: "Move it away and have git write it anew (git reset), or switch git's protection off with --preset '!@git'.",
         details: { path },
       },
     );

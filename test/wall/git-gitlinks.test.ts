@@ -1,5 +1,5 @@
 // @module-tag security
-import { existsSync } from "node:fs";
+import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { newWorld, type World } from "../world.ts";
@@ -88,6 +88,17 @@ describe("the owner is told of what git will execute:", () => {
     expect(stderr).toContain(attack.said);
     expect(isExecuted(world, attack.owner)).toBe(true);
   });
+});
+
+test("what the owner is advised to do about another repository does not execute what it names", async () => {
+  const world = newWorld().repository();
+  const gitFile = "mv lib/.git kept; echo gitdir: ../kept > lib/.git; git config -f kept/config core.worktree ../lib";
+  const { stderr } = await world.inside(withMark(world, `${armed("lib")}; ${gitFile}; git add lib 2>/dev/null`));
+  rmSync(markOf(world), { force: true });
+  const advice = /was added to the index.*`(.+)`/.exec(stderr)?.[1] as string;
+  expect(advice).toBe(`git rm -f --cached ${world.project}/lib`);
+  expect(isExecuted(world, `cp .git/index saved; ${advice}; git ls-files lib`)).toBe(false);
+  expect(isExecuted(world, "mv saved .git/index; git rm --cached lib")).toBe(true);
 });
 
 const held: Readonly<Record<string, Case>> = {
