@@ -1,4 +1,4 @@
-import { listSessions } from "../keeper/sessions.ts";
+import { listSessions, warningsOf } from "../keeper/sessions.ts";
 import type { SessionState, SessionView } from "../registry/reconcile.ts";
 import type { Parsed } from "./command.ts";
 import type { Io } from "./io.ts";
@@ -19,7 +19,7 @@ const looks: Readonly<Record<SessionState, Colour>> = {
 
 /** `podbot ps`: what sessions there are, whatever has happened to their keepers. */
 export async function run(parsed: Parsed, io: Io): Promise<number> {
-  const sessions = await listSessions(io.env);
+  const sessions = (await listSessions(io.env)).map((view) => ({ ...view, warnings: warningsOf(io.env, view.id) }));
   if (parsed.switches.has("json")) io.stdout.write(`${visibleJson(sessions.map(toJson), 2)}\n`);
   else if (parsed.switches.has("quiet")) for (const { id } of sessions) io.stdout.write(`${id}\n`);
   else if (sessions.length === 0) io.stdout.write("No sessions. `podbot run` starts one.\n");
@@ -27,13 +27,15 @@ export async function run(parsed: Parsed, io: Io): Promise<number> {
   return 0;
 }
 
-function toJson({ id, state, why, record }: SessionView): unknown {
+type Warned = SessionView & { readonly warnings: readonly string[] };
+
+function toJson({ id, state, why, record, warnings }: Warned): unknown {
   const { agent, command, cwd, createdAt, endedAt, exit, detached, wall, keeper } = record ?? {};
   const pid = keeper?.pid;
-  return { id, state, why, agent, command, cwd, createdAt, endedAt, exit, detached, wall, keeper: pid };
+  return { id, state, why, agent, command, cwd, createdAt, endedAt, exit, detached, wall, keeper: pid, warnings };
 }
 
-function printTable(sessions: readonly SessionView[], io: Io): void {
+function printTable(sessions: readonly Warned[], io: Io): void {
   const paint = painter(io.stdout, io.env);
   const rows = sessions.map(
     (view) => [view.id, stateWords(view), ageOf(view, io.now()), ...recordWords(view)] as const,
@@ -47,10 +49,15 @@ function printTable(sessions: readonly SessionView[], io: Io): void {
       .trimEnd();
   io.stdout.write(`${paint("bold", line(heads))}\n`);
   for (const [at, row] of rows.entries()) {
-    const { state, why } = sessions[at] as SessionView;
+    const { id, state, why, warnings } = sessions[at] as Warned;
     io.stdout.write(`${line(row).replace(row[1], paint(looks[state], row[1]))}\n`);
     if (why !== null) io.stdout.write(`  ${paint("dim", visibleLine(why))}\n`);
+    if (warnings.length > 0) io.stdout.write(`  ${paint("yellow", warned(id, warnings.length))}\n`);
   }
+}
+
+function warned(id: string, count: number): string {
+  return `${count} warning${count === 1 ? "" : "s"}: \`podbot logs ${id}\` shows ${count === 1 ? "it" : "them"}`;
 }
 
 function stateWords({ state, record }: SessionView): string {

@@ -3,6 +3,7 @@ import { type Stopped, stopSessions } from "../keeper/sessions.ts";
 import { lastValue, type Parsed } from "./command.ts";
 import { reportFailure } from "./failure.ts";
 import type { Io } from "./io.ts";
+import { warn } from "./plan.ts";
 import { parseTime } from "./sandbox-flags.ts";
 import { visibleJson } from "./visible.ts";
 
@@ -16,7 +17,12 @@ export async function run(parsed: Parsed, io: Io): Promise<number> {
   const json = parsed.switches.has("json");
   if (json) io.stdout.write(`${visibleJson(stopped.map(toJson), 2)}\n`);
   let status = 0;
-  for (const { id, failure } of stopped) {
+  for (const { id, failure, warnings } of stopped) {
+    if (!json)
+      warn(
+        warnings.map((text) => `session ${id}: ${text}`),
+        io,
+      );
     if (failure !== null) status = reportFailure(failure, io, json);
     else if (!json) io.stdout.write(`${id}\n`);
   }
@@ -36,7 +42,7 @@ function whichOf({ switches, words }: Parsed): "all" | "ended" | readonly string
   });
 }
 
-function toJson({ id, failure }: Stopped): unknown {
+function toJson({ id, failure, warnings }: Stopped): unknown {
   const code = failure instanceof PodbotError ? failure.code : "INTERNAL";
-  return failure === null ? { id, stopped: true } : { id, stopped: false, code };
+  return failure === null ? { id, stopped: true, warnings } : { id, stopped: false, code, warnings };
 }

@@ -2,6 +2,8 @@ import { rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { SessionError } from "../errors.ts";
+import { readEvents } from "../journal/read.ts";
+import { reduceJournal } from "../journal/reduce.ts";
 import { thisHost } from "../machine/host.ts";
 import { lookAt } from "../machine/process-mark.ts";
 import { existingRuntimeDirectories } from "../machine/runtime-directory.ts";
@@ -66,6 +68,8 @@ export interface Stopped {
   readonly id: SessionId;
   /** Null where nothing is left of it. */
   readonly failure: unknown;
+  /** What its keeper had to say to an owner who was not there, up to its end: it is gone with the journal. */
+  readonly warnings: readonly string[];
 }
 
 /** Ends sessions, by id or all of them or those that have ended already, and removes what is left. What fails for one does not spare the others. */
@@ -78,11 +82,15 @@ export async function stopSessions(
   const chosen = choose(reconcile(seen).sessions, which);
   const stopped = await Promise.all(
     [...new Set(chosen.map(({ id }) => id))].map(async (id): Promise<Stopped> => {
+      let warnings: readonly string[] = [];
+      const onOver = () => {
+        warnings = warningsOf(env, id);
+      };
       try {
-        await stopOne(env, id, graceMs, seen);
-        return { id, failure: null };
+        await stopOne(env, id, graceMs, seen, onOver);
+        return { id, failure: null, warnings };
       } catch (failure) {
-        return { id, failure };
+        return { id, failure, warnings };
       }
     }),
   );
@@ -92,7 +100,13 @@ export async function stopSessions(
 }
 
 /** Others may be stopping it, too, or it may be ending by itself: then it is looked at again. */
-async function stopOne(env: Environment, id: SessionId, graceMs: number, seen: readonly Evidence[]): Promise<void> {
+async function stopOne(
+  env: Environment,
+  id: SessionId,
+  graceMs: number,
+  seen: readonly Evidence[],
+  onOver: () => void,
+): Promise<void> {
   for (let tries = 3, all = seen; ; tries -= 1, all = await look(env)) {
     const evidence = all.filter((one) => one.id === id);
     const [view] = reconcile(evidence).sessions;
@@ -104,6 +118,7 @@ async function stopOne(env: Environment, id: SessionId, graceMs: number, seen: r
         stateDirectory: placesOf(env).state,
         askKeeper: (socket) => askToStop(dirname(socket), graceMs),
         destroyBox: (box) => destroyBox(env, box),
+        onOver,
       });
     } catch (error) {
       if (tries === 1 || !(error instanceof SessionError) || error.code !== "SESSION_UNREACHABLE") throw error;
@@ -121,6 +136,15 @@ function choose(sessions: readonly SessionView[], which: "all" | "ended" | reado
 /** Where the record, the journal and the log of a session lie. */
 export function sessionFiles(env: Environment, id: SessionId): string {
   return sessionDirectory(placesOf(env).state, id);
+}
+
+/** The warnings that a session has in its journal, as far as that can be read. */
+export function warningsOf(env: Environment, id: SessionId): readonly string[] {
+  try {
+    return reduceJournal(readEvents(sessionFiles(env, id)).events).warnings.map(({ text }) => text);
+  } catch {
+    return ["The journal of this session cannot be read, so its warnings are not known."];
+  }
 }
 
 /** Whether nothing more will be written there. */

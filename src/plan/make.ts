@@ -117,11 +117,11 @@ function common(request: Request, survey: Survey, ground: Ground, verdicts: read
 function gitSight(request: Request, survey: Survey): GitSight | null {
   const { git, repositories } = survey;
   if (request.git.mode === "off" || request.workspace !== "mounted") return null;
-  if (git === null) return { own: null, gitlinks: [], repositories };
-  const { entry, gitDir, commonDir, gitlinks } = git;
+  if (git === null) return { own: null, gitlinks: {}, embedded: [], repositories };
+  const { entry, gitDir, commonDir, gitlinks, embedded } = git;
   // A bare repository is its own entry.
   const top = entry.path === survey.cwd ? survey.cwd : parentOf(entry.path);
-  return { own: { entry: entry.path, top, gitDir, commonDir }, gitlinks, repositories };
+  return { own: { entry: entry.path, top, gitDir, commonDir }, gitlinks, embedded, repositories };
 }
 
 function clonePlan({ repository, branch, url }: ClonePlan): ClonePlan {

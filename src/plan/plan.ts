@@ -144,8 +144,10 @@ export interface GitSight {
     readonly gitDir: string;
     readonly commonDir: string;
   } | null;
-  /** Where its index has other repositories. */
-  readonly gitlinks: readonly string[];
+  /** Where an index of it, of its worktrees or submodules has another repository, and whether there is one. */
+  readonly gitlinks: Readonly<Record<string, boolean>>;
+  /** Those whose git directory lies in themselves. */
+  readonly embedded: readonly string[];
   /** Repositories that a short look at the workspace shows. */
   readonly repositories: Repositories | null;
 }

@@ -25,8 +25,10 @@ export interface GitLayout {
   readonly absent: readonly Held[];
   /** Links and directories that git passes on its way to what it obeys, and where each leads ("": nowhere). */
   readonly steps: Readonly<Record<string, string>>;
-  /** Directories at which the index has another repository's commit, whether or not there is a repository now. */
-  readonly gitlinks: readonly string[];
+  /** Directories at which an index has another repository's commit, and whether there is a repository now. */
+  readonly gitlinks: Readonly<Record<string, boolean>>;
+  /** Those whose git directory lies in themselves. */
+  readonly embedded: readonly string[];
   /** The branch that HEAD names, or null when it is detached. */
   readonly branch: string | null;
   /** Every file and directory below `refs/heads`, relative to it. */

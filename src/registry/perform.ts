@@ -12,6 +12,8 @@ export interface Hands {
   /** Asks a keeper to end its session and waits until it has. */
   readonly askKeeper: (socket: string, id: SessionId) => Promise<void>;
   readonly destroyBox: (id: SessionId) => Promise<void>;
+  /** Called once nothing more is written to the journal, before it is removed. */
+  readonly onOver?: () => void;
   /** How long a keeper may take to end by itself before it is killed. Default: 2,000. */
   readonly graceMs?: number;
 }
@@ -23,7 +25,7 @@ export async function perform(actions: readonly Action[], hands: Hands): Promise
 
 async function performOne(
   action: Action,
-  { stateDirectory, askKeeper, destroyBox, graceMs = 2000 }: Hands,
+  { stateDirectory, askKeeper, destroyBox, onOver = () => {}, graceMs = 2000 }: Hands,
 ): Promise<void> {
   switch (action.kind) {
     case "ask-keeper":
@@ -38,6 +40,7 @@ async function performOne(
     case "remove-runtime":
       return removeRuntime(action.directory, action.id);
     case "remove-state":
+      onOver();
       return removeSession(stateDirectory, action.id);
   }
 }

@@ -38,11 +38,17 @@ export function bareNames({ root, entry, cwd, gitDirs }: Standing, reader: Reade
     if (gitDirs.some((directory) => isWithin(at, directory)) && at !== root) continue;
     // A bare repository is protected as such; where `.git` is a file that leads nowhere, git looks no further.
     if (at === root && (entry.path === root || entry.kind === "file")) return found;
-    found.push(
-      ...namesIn(at, reader).map((name): Held => ({ path: `${at}/${name}`, placeholder: { kind: "directory" } })),
-    );
+    found.push(...heldAgainstBare(at, reader));
     if (at === root) return found;
   }
+}
+
+/** Names that keep a directory from becoming a bare repository while they are held. */
+export function heldAgainstBare(directory: string, reader: Reader): readonly Held[] {
+  return namesIn(directory, reader).map((name) => ({
+    path: `${directory}/${name}`,
+    placeholder: { kind: "directory" },
+  }));
 }
 
 function namesIn(directory: string, reader: Reader): readonly string[] {

@@ -1,45 +1,68 @@
-import { type Dirent, readdirSync } from "node:fs";
-import { isEmptyDirectory } from "./git-bare.ts";
+import { type Dirent, lstatSync, readdirSync } from "node:fs";
 import type { Repositories } from "./survey.ts";
 
-/** The look is taken at each start and each end, so it must cost next to nothing. */
+/** The look is taken at each start, so it must cost next to nothing. */
 const mostDirectories = 150;
 const deepest = 2;
 
+/** One name is looked for in each directory of the first level, so that many more are no burden. */
+const mostOfFirstLevel = 10_000;
+
 /** A short look, level by level, until there is too much to look at. */
-export function lookForRepositories(workspace: string, mostLevels = deepest): Repositories {
+export function lookForRepositories(workspace: string): Repositories {
+  return look(workspace, deepest, mostDirectories);
+}
+
+/**
+ * The same as far as before. It may cost more: an agent makes directories by the hundred. Null if there are too many
+ * of them even so.
+ */
+export function lookAgain(workspace: string, { depth }: Repositories): readonly string[] | null {
+  const again = look(workspace, depth, mostOfFirstLevel);
+  return again.depth === depth ? again.paths : null;
+}
+
+function look(workspace: string, mostLevels: number, most: number): Repositories {
   const paths: string[] = [];
   let ahead: readonly string[] = [workspace];
   let looked = 0;
   for (let depth = 0; ; depth++) {
-    const levels = ahead.map((directory) => ({ directory, entries: listed(directory) }));
-    paths.push(
-      ...levels.filter(({ directory, entries }) => isRepository(directory, entries)).map((at) => at.directory),
-    );
+    paths.push(...ahead.filter(isRepository));
     looked += ahead.length;
-    ahead = levels.flatMap(({ directory, entries }) =>
-      entries.filter(isOfInterest).map(({ name }) => `${directory}/${name}`),
+    if (depth === mostLevels || (depth > 0 && looked > most)) return { paths: paths.sort(), depth };
+    ahead = ahead.flatMap((directory) =>
+      (namesIn(directory) ?? []).filter(isOfInterest).map(({ name }) => `${directory}/${name}`),
     );
-    if (depth === mostLevels || looked + ahead.length > mostDirectories) return { paths: paths.sort(), depth };
+    if (looked + ahead.length > (depth === 0 ? mostOfFirstLevel : most)) return { paths: paths.sort(), depth };
   }
 }
 
 /** Podbot itself holds `.git` as an empty directory, for git to pass over. */
-function isRepository(directory: string, entries: readonly Dirent[]): boolean {
-  const names = new Set(entries.map(({ name }) => name));
-  const isBare = names.has("HEAD") && names.has("refs") && (names.has("objects") || names.has("commondir"));
-  return isBare || (names.has(".git") && !isEmptyDirectory(`${directory}/.git`));
+function isRepository(directory: string): boolean {
+  return isBare(directory) || (has(directory, ".git") && namesIn(`${directory}/.git`)?.length !== 0);
+}
+
+function isBare(directory: string): boolean {
+  return has(directory, "HEAD") && has(directory, "refs") && (has(directory, "objects") || has(directory, "commondir"));
+}
+
+/** What cannot be looked at is no repository to git either. */
+function has(directory: string, name: string): boolean {
+  try {
+    return lstatSync(`${directory}/${name}`, { throwIfNoEntry: false }) !== undefined;
+  } catch {
+    return false;
+  }
+}
+
+function namesIn(directory: string): readonly Dirent[] | null {
+  try {
+    return readdirSync(directory, { withFileTypes: true });
+  } catch {
+    return null;
+  }
 }
 
 function isOfInterest(entry: Dirent): boolean {
   return entry.isDirectory() && entry.name !== ".git" && entry.name !== "node_modules";
-}
-
-/** The look only tells of what there is: what is closed now protects nothing, and stops nothing. */
-function listed(directory: string): readonly Dirent[] {
-  try {
-    return readdirSync(directory, { withFileTypes: true });
-  } catch {
-    return [];
-  }
 }

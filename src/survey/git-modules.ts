@@ -46,8 +46,10 @@ export interface Parts {
   /** Git directories of submodules, wherever they lie. */
   readonly modules: readonly string[];
   readonly worktrees: readonly LinkedWorktree[];
-  /** Where an index says that another repository lies, whether or not there is one now. */
-  readonly gitlinks: readonly string[];
+  /** Where an index says that another repository lies, and whether there is one now. */
+  readonly gitlinks: Readonly<Record<string, boolean>>;
+  /** Those in which the git directory is no file that leads to it: without HEAD, git looks beside it. */
+  readonly embedded: readonly string[];
   /** Where the files of submodules and linked worktrees lie. */
   readonly tops: readonly string[];
 }
@@ -59,7 +61,8 @@ export interface Parts {
 export function findParts(root: string, gitDir: string, commonDir: string, reader: Reader): Parts {
   const modules = new Set<string>();
   const worktrees: LinkedWorktree[] = [];
-  const gitlinks = new Set<string>();
+  const gitlinks = new Map<string, boolean>();
+  const embedded = new Set<string>();
   const tops = new Set<string>();
   const seen = new Set<string>();
   const budget = { left: mostDirectories };
@@ -80,14 +83,22 @@ export function findParts(root: string, gitDir: string, commonDir: string, reade
     const kept = `${part.gitDir}/modules`;
     ahead.push(...modulesBelow(kept, kept, budget).map((path) => submoduleAt(path, reader)));
     for (const path of gitlinksIn(part)) {
-      gitlinks.add(path);
       const found = repositoryIn(path, reader);
-      if (found !== null) ahead.push({ gitDir: found, commonDir: found, top: path });
+      gitlinks.set(path, found !== null);
+      if (found === null) continue;
+      ahead.push({ gitDir: found, commonDir: found, top: path });
+      if (statOf(`${path}/.git`)?.isFile() !== true) embedded.add(path);
     }
     if (gitlinks.size > mostGitlinks) throw tooMany(`${part.gitDir}/index`, mostGitlinks, "submodules");
     if (modules.size > mostPlaces) throw tooMany(`${commonDir}/modules`, mostPlaces, "git directories of submodules");
   }
-  return { modules: [...modules], worktrees, gitlinks: [...gitlinks], tops: [...tops] };
+  return {
+    modules: [...modules],
+    worktrees,
+    gitlinks: Object.fromEntries(gitlinks),
+    embedded: [...embedded],
+    tops: [...tops],
+  };
 }
 
 function partOf(gitDir: string, commonDir: string, pointer: string | null): Part {
@@ -158,16 +169,17 @@ function topOf(gitDir: string, reader: Reader): string | null {
 }
 
 /** The paths, from the top of the worktree, at which the index has another repository. */
-export function gitlinksOf(gitDir: string, commonDir: string): readonly string[] {
+function gitlinksOf(gitDir: string, commonDir: string): readonly string[] {
   const shared = (readable(gitDir) ?? []).map(({ name }) => name).filter((name) => name.startsWith("sharedindex."));
   return ["index", ...shared].flatMap((name) => {
     const path = `${gitDir}/${name}`;
     const file = readPlainFile(path, largestIndex);
     if (file.kind === "absent") return [];
-    if (file.kind === "read") return readGitlinks(file.bytes, hashBytes(commonDir));
+    const links = file.kind === "read" ? readGitlinks(file.bytes, hashBytes(commonDir)) : null;
+    if (links !== null) return links;
     throw new PolicyError(
       "PATH_REFUSED",
-      `${path} cannot be read, so what it says of submodules cannot be protected.`,
+      `${path} ${file.kind === "read" ? "is damaged" : "cannot be read"}, so what it says of submodules cannot be protected.`,
       {
         hint: "Move it away and have git write it anew (git reset), or switch git's protection off with --preset '!@git'.",
         details: { path },

@@ -149,8 +149,6 @@ const commandSections = new Set(["pager", "difftool", "mergetool", "browser", "m
 /** As many words of a command are looked at. */
 const mostWords = 64;
 
-const scripts = /\.(?:sh|bash|py|pl|rb|[cm]?[jt]s|php|lua|awk|sed)$/;
-
 /** Files that commands of the configuration name, as far as a look at their words can tell. */
 function programs(settings: readonly FileSetting[], tops: readonly string[], home: string): readonly string[] {
   const commands = settings.filter(
@@ -159,12 +157,15 @@ function programs(settings: readonly FileSetting[], tops: readonly string[], hom
   return [...new Set(commands.flatMap(({ value }) => wordsOf(value).flatMap((word) => wordPaths(word, tops, home))))];
 }
 
-/** The first word, if it is a path and not looked up on PATH, and scripts that it may be told to run. */
+/**
+ * Any of them may be a program or a script, whatever its name ends in: `sh tools/clean`, `!f() { ./tools/f; }; f`. Only
+ * the first one is looked up on PATH if it has no slash.
+ */
 function wordsOf(command: string): readonly string[] {
   const words = command.split(/[\s"'`;|&()<>$={}!]+/).filter((word) => word !== "");
   return words
     .slice(0, mostWords)
-    .filter((word, at) => (at === 0 ? word.includes("/") : scripts.test(word)) && !/^(?:-|~[^/])/.test(word));
+    .filter((word, at) => (at > 0 || word.includes("/")) && !/^(?:-|~[^/]|\.{1,2}$)/.test(word));
 }
 
 function wordPaths(word: string, tops: readonly string[], home: string): readonly string[] {

@@ -2,7 +2,7 @@ import { join, resolve } from "node:path";
 import { PolicyError } from "../errors.ts";
 import type { GitLayout } from "../policy/git.ts";
 import { parentOf } from "../policy/paths.ts";
-import { bareNames, isBare, isEmptyDirectory } from "./git-bare.ts";
+import { bareNames, heldAgainstBare, isBare, isEmptyDirectory } from "./git-bare.ts";
 import { parseGitConfig } from "./git-config.ts";
 import { configAt, entriesOf, noteAt, tooMany } from "./git-files.ts";
 import { findParts, pointedTo } from "./git-modules.ts";
@@ -60,7 +60,7 @@ function layoutAt(root: string, question: GitQuestion, reader: Reader): GitLayou
       places,
       worktrees: linked.map(({ directory }) => directory),
       configs: question.configs,
-      pointers: [...pointers, ...parts.gitlinks.map((path) => `${path}/.git`)],
+      pointers: [...pointers, ...Object.keys(parts.gitlinks).map((path) => `${path}/.git`)],
     },
     reader,
   );
@@ -73,9 +73,14 @@ function layoutAt(root: string, question: GitQuestion, reader: Reader): GitLayou
     worktrees: linked.map(({ directory }) => directory),
     obeyed: obeyed.files,
     hookDirectories: obeyed.hookDirectories,
-    absent: [...obeyed.absent, ...bareNames({ root, entry, cwd: question.cwd, gitDirs: [commonDir, gitDir] }, reader)],
+    absent: [
+      ...obeyed.absent,
+      ...bareNames({ root, entry, cwd: question.cwd, gitDirs: [commonDir, gitDir] }, reader),
+      ...parts.embedded.flatMap((top) => heldAgainstBare(top, reader)),
+    ],
     steps: { ...obeyed.steps, ...(entry.kind === "link" ? { [entry.path]: gitDir } : {}) },
     gitlinks: parts.gitlinks,
+    embedded: parts.embedded,
     branch: /^ref: (.+)$/m.exec(noteAt(`${gitDir}/HEAD`))?.[1]?.trim() ?? null,
     heads: question.strict ? looseHeads(commonDir) : [],
   };

@@ -73,7 +73,37 @@ describe("podbot stop", () => {
   test("prints JSON", async () => {
     const world = sessionWorld();
     const id = startIdle(world);
-    expect(JSON.parse((await world.podbot(["stop", "--json", id])).stdout)).toEqual([{ id, stopped: true }]);
+    expect(JSON.parse((await world.podbot(["stop", "--json", id])).stdout)).toEqual([
+      { id, stopped: true, warnings: [] },
+    ]);
+  });
+
+  test("tells what a session was warned of while its owner was not there, before that is gone", async () => {
+    const world = sessionWorld();
+    const ids = [
+      startDetached(world, ["git", "init", "-q", "lib"]),
+      startDetached(world, ["git", "init", "-q", "own"]),
+    ];
+    await eventually(async () => expect((await world.podbot(["ps"])).stdout.match(/ended \(0\)/g)).toHaveLength(2));
+    expect((await world.podbot(["ps"])).stdout).toMatch(new RegExp(`\\n {2}\\d warnings?: \`podbot logs ${ids[0]}\``));
+    const warned = expect.arrayContaining([expect.stringContaining("lib became a git repository during the run")]);
+    expect(JSON.parse((await world.podbot(["ps", "--json"])).stdout)[0]).toMatchObject({
+      id: ids[0],
+      warnings: warned,
+    });
+    const [first] = JSON.parse((await world.podbot(["stop", "--json", ids[0] as string])).stdout);
+    expect(first).toEqual({ id: ids[0], stopped: true, warnings: warned });
+    const { stdout, stderr } = await world.podbot(["stop", "--ended"]);
+    expect(stdout).toBe(`${ids[1]}\n`);
+    expect(stderr).toContain(`podbot: warning: session ${ids[1]}: ${world.project}/own became a git repository`);
+  });
+
+  test("tells it of one that still runs, too", async () => {
+    const world = sessionWorld();
+    const id = startDetached(world, ["sh", "-c", "git init -q lib; echo > ready; sleep 300"]);
+    await eventually(() => expect(world.outside("cat ready").status).toBe(0));
+    const { stderr } = await world.podbot(["stop", "--all"]);
+    expect(stderr).toContain(`session ${id}: ${world.project}/lib became a git repository`);
   });
 
   test("stops nothing where a name is wrong or the words make no sense", async () => {

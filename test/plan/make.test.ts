@@ -96,7 +96,7 @@ describe("a plan", () => {
       commands: [],
       watched: [],
       links: {},
-      git: { own: null, gitlinks: [], repositories: null },
+      git: { own: null, gitlinks: {}, embedded: [], repositories: null },
       warnings: [],
     } satisfies Plan);
   });
@@ -106,11 +106,12 @@ describe("a plan", () => {
     ["a bare one, which it is itself", cwd, cwd],
     ["one that begins above", "/home/u/.git", "/home/u"],
   ])("remembers what git saw of %s", (_, entry, top) => {
-    const more = { entry: { path: entry, kind: "directory" }, gitlinks: [`${cwd}/lib`], gitDir: entry } as const;
+    const submodules = { gitlinks: { [`${cwd}/lib`]: true }, embedded: [`${cwd}/lib`] };
+    const more = { entry: { path: entry, kind: "directory" }, ...submodules, gitDir: entry } as const;
     const repositories = { paths: [cwd], depth: 2 };
     const { git } = planFor([], {}, { survey: { git: repositoryAt(cwd, more), repositories } });
     const own = { entry, top, gitDir: entry, commonDir: `${cwd}/.git` };
-    expect(git).toEqual({ own, gitlinks: [`${cwd}/lib`], repositories });
+    expect(git).toEqual({ own, ...submodules, repositories });
   });
 
   test("has no eyes for git where that is not protected, or not worked on", () => {

@@ -2,7 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
-import { lookForRepositories } from "../../src/survey/git-look.ts";
+import { lookAgain, lookForRepositories } from "../../src/survey/git-look.ts";
 
 const root = mkdtempSync(join(tmpdir(), "podbot-look-"));
 afterAll(() => rmSync(root, { recursive: true }));
@@ -30,6 +30,12 @@ describe("a short look for repositories", () => {
   test("is less deep where there is much, and says how deep, so that a second one can be like it", () => {
     const at = workspace(".git/refs", "x/.git/refs", ...Array.from({ length: 150 }, (_, number) => `y/${number}`));
     expect(lookForRepositories(at)).toEqual({ paths: [at, join(at, "x")], depth: 1 });
-    expect(lookForRepositories(at, 0)).toEqual({ paths: [at], depth: 0 });
+    expect(lookAgain(at, { paths: [], depth: 0 })).toEqual([at]);
+    expect(lookAgain(at, { paths: [], depth: 2 })).toEqual([at, join(at, "x")]);
+  });
+
+  test("looks at the first level, however much is there", () => {
+    const at = workspace("x/.git/refs", ...Array.from({ length: 151 }, (_, number) => `${number}`));
+    expect(lookForRepositories(at)).toEqual({ paths: [join(at, "x")], depth: 1 });
   });
 });
