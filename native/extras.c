@@ -9,11 +9,12 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-enum { LONGEST_PATH = 4096, ID = 64, DEEPEST = 4, TERMINALS = 136, LAST_TERMINALS = 143 };
+enum { LONGEST_PATH = 4096, ID = 64, DEEPEST = 16, TERMINALS = 136, LAST_TERMINALS = 143 };
 
 struct look {
     struct part expected, bounds;
     const char *root; /* the line of the box's root */
+    const char *proc; /* the device of what lies at /proc, up to a space */
 };
 
 /* The words of one line of mountinfo that matter. */
@@ -100,11 +101,14 @@ static bool is_volume(const struct look *look, const struct mount *mount) {
     return name != NULL && strcmp(name, "/_data") == 0 && relation_to_expected(look, mount->path) == UNRELATED;
 }
 
+static bool is_same_device(const char *one, const char *other) {
+    size_t length = strcspn(one, " ") + 1;
+    return strncmp(one, other, length) == 0;
+}
+
 /* A directory of the image at another place, as on machines in FIPS mode. An overlay is no other container's. */
 static bool is_of_image(const struct look *look, const struct mount *mount) {
-    const char *device = word_of(look->root, 2);
-    size_t length = strcspn(device, " ") + 1;
-    return strcmp(mount->type, "overlay") == 0 && strncmp(device, mount->device, length) == 0 &&
+    return strcmp(mount->type, "overlay") == 0 && is_same_device(word_of(look->root, 2), mount->device) &&
            relation_to_expected(look, mount->path) == UNRELATED;
 }
 
@@ -122,12 +126,31 @@ static bool hides(const struct mount *mount) {
     return strcmp(mount->root, "/null") == 0 || (mount->is_read_only && is_empty(mount->path));
 }
 
-static bool is_kernels(const struct look *look, const struct mount *mount) {
-    static const char *const types[] = {"sysfs",   "cgroup",  "cgroup2",   "securityfs", "debugfs",  "tracefs", "pstore",
-                                        "bpf",     "efivarfs", "fusectl", "configfs",   "selinuxfs", "proc",    NULL};
-    bool in_proc = strcmp(mount->path, "/proc") == 0 || is_below(mount->path, "/proc");
-    bool in_sys = strcmp(mount->path, "/sys") == 0 || is_below(mount->path, "/sys");
-    return (in_proc || in_sys) && (is_one_of(mount->type, types) || is_fresh_memory(look, mount) || hides(mount));
+/* In a namespace of its own the box's control group is the root; that of another is not. */
+static bool is_own_group(const struct look *look, const struct mount *mount) {
+    char name[64];
+    ssize_t length = readlink("/proc/self/ns/cgroup", name, sizeof name - 1);
+    if (length < 0 || strncmp(mount->type, "cgroup", 6) != 0 || strcmp(mount->root, "/") != 0) return false;
+    name[length] = '\0';
+    return !is_bound(look, name);
+}
+
+/* Engines mount parts of it a second time, read-only. Another one than the box's shows other processes. */
+static bool is_in_proc(const struct look *look, const struct mount *mount) {
+    bool is_proc = strcmp(mount->type, "proc") == 0;
+    if (strcmp(mount->path, "/proc") == 0) return is_proc && strcmp(mount->root, "/") == 0 && !is_of_host(look, "/proc");
+    if (!is_below(mount->path, "/proc")) return false;
+    return (is_proc && mount->is_read_only && look->proc != NULL && is_same_device(look->proc, mount->device)) || is_fresh_memory(look, mount) ||
+           hides(mount);
+}
+
+/* Read-only, or the host's settings could be changed there. */
+static bool is_in_sys(const struct look *look, const struct mount *mount) {
+    static const char *const types[] = {"sysfs",  "cgroup", "cgroup2",  "securityfs", "debugfs",  "tracefs",
+                                        "pstore", "bpf",    "efivarfs", "fusectl",    "configfs", "selinuxfs", NULL};
+    if (strcmp(mount->path, "/sys") != 0 && !is_below(mount->path, "/sys")) return false;
+    if (is_one_of(mount->type, types)) return mount->is_read_only || is_own_group(look, mount);
+    return is_fresh_memory(look, mount) || hides(mount);
 }
 
 static bool is_in_devices(const struct look *look, const struct mount *mount) {
@@ -143,8 +166,8 @@ static bool is_in_devices(const struct look *look, const struct mount *mount) {
 static bool is_usual(const struct look *look, const struct mount *mount) {
     if (strcmp(mount->path, "/") == 0 || relation_to_expected(look, mount->path) == SAME) return true;
     if (is_bound(look, mount->path) && is_fresh_memory(look, mount)) return true;
-    return is_engines_file(mount) || is_volume(look, mount) || is_of_image(look, mount) || is_kernels(look, mount) ||
-           is_in_devices(look, mount);
+    return is_engines_file(mount) || is_volume(look, mount) || is_of_image(look, mount) || is_in_proc(look, mount) ||
+           is_in_sys(look, mount) || is_in_devices(look, mount);
 }
 
 static const char *next_line(const char *line) {
@@ -166,7 +189,9 @@ static bool read_mount(const char *line, struct mount *mount) {
 static void find_mounts(struct look *look, const char *mounts) {
     static struct mount mount;
     for (const char *line = mounts; line != NULL && *line != '\0'; line = next_line(line)) {
-        if (read_mount(line, &mount) && strcmp(mount.path, "/") == 0) look->root = line;
+        if (!read_mount(line, &mount)) continue;
+        if (strcmp(mount.path, "/") == 0) look->root = line;
+        if (strcmp(mount.path, "/proc") == 0) look->proc = mount.device;
     }
     for (const char *line = mounts; line != NULL && *line != '\0'; line = next_line(line)) {
         if (!read_mount(line, &mount)) add("a mount", " that cannot be read");
@@ -192,18 +217,19 @@ static bool is_usual_device(const char *path, const struct stat *stat) {
 }
 
 static void find_devices(const struct look *look, const char *directory, int depth) {
-    static const char *const skipped[] = {"/dev/pts", "/dev/shm", "/dev/mqueue", "/dev/hugepages", NULL};
     DIR *listing = opendir(directory);
     if (listing == NULL) return;
     for (struct dirent *entry; (entry = readdir(listing)) != NULL;) {
         char path[LONGEST_PATH];
         struct stat stat;
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
-        snprintf(path, sizeof path, "%.3800s/%s", directory, entry->d_name);
-        if (is_one_of(path, skipped) || lstat(path, &stat) != 0) continue;
-        if (S_ISDIR(stat.st_mode) && depth < DEEPEST) find_devices(look, path, depth + 1);
-        bool is_device = S_ISCHR(stat.st_mode) || S_ISBLK(stat.st_mode);
-        if (is_device && !is_usual_device(path, &stat) && !is_bound(look, path)) add("the device ", path);
+        /* Terminals of the box's own come and go there. */
+        if (snprintf(path, sizeof path, "%s/%s", directory, entry->d_name) >= (int)sizeof path) add("a long path in ", "/dev");
+        else if (strcmp(path, "/dev/pts") == 0 || lstat(path, &stat) != 0) continue;
+        else if (S_ISDIR(stat.st_mode) && depth == DEEPEST) add("what is too deep in ", "/dev");
+        else if (S_ISDIR(stat.st_mode)) find_devices(look, path, depth + 1);
+        else if ((S_ISCHR(stat.st_mode) || S_ISBLK(stat.st_mode)) && !is_usual_device(path, &stat) && !is_bound(look, path))
+            add("the device ", path);
     }
     closedir(listing);
 }

@@ -52,6 +52,39 @@ export async function getArchive(
   return null;
 }
 
+/** Whether a link lies at a path in the container; null where nothing does. Links in the directories above are followed. */
+export async function isLinkAt(
+  client: EngineClient,
+  id: string,
+  path: string,
+  options: CallOptions = {},
+): Promise<boolean | null> {
+  const answer = await client.request({
+    ...options,
+    method: "HEAD",
+    path: containerPath(id, "/archive"),
+    query: { path },
+    accept: [404],
+  });
+  await answer.discard();
+  if (answer.status === 404) return null;
+  const stat = Buffer.from(answer.header("x-docker-container-path-stat") ?? "", "base64").toString();
+  return isLink(stat, path);
+}
+
+/** Engines give the mode in Go's own bits. One that says none has not looked. */
+function isLink(stat: string, path: string): boolean {
+  try {
+    const { mode } = JSON.parse(stat) as { readonly mode?: unknown };
+    if (typeof mode === "number") return (mode & goSymlink) !== 0;
+  } catch {}
+  throw new EngineError("PROTOCOL", `The engine did not say what lies at ${path} in the container.`, {
+    details: { path },
+  });
+}
+
+const goSymlink = 2 ** 27;
+
 function uploadTrouble(error: unknown, container: string, path: string): EngineError {
   const why = error instanceof Error ? error.message : String(error);
   return new EngineError(

@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { describe, expect, test } from "vitest";
@@ -100,10 +100,10 @@ export function surroundings(title: string, engine: TestEngine): void {
     test("a volume of the image hides nothing of the workspace", async () => {
       const world = new EngineWorld(engine);
       const images: string[] = [];
-      const withVolume = async (path: string) => {
+      const withVolume = async (path: string, script?: string) => {
         const name = `podbot-e2e-volume-${engine.name}-${images.length}`;
         images.push(`localhost/${name}:latest`);
-        await commit(engine, name, [`VOLUME ${path}`]);
+        await commit(engine, name, [`VOLUME ${path}`], script);
         return images.at(-1) as string;
       };
       const place = { PODBOT_WORKSPACE_CONTAINER_PATH: "/workspace" };
@@ -117,12 +117,16 @@ export function surroundings(title: string, engine: TestEngine): void {
         });
         // By another name, which leads there only inside.
         const planned = await world.plan({ image: await withVolume("/proc/self/root/workspace/build") }, place);
-        await expect(startSession(planned)).rejects.toMatchObject({
-          code: expect.stringMatching(/GAP|CONTAINER_(CREATE|START)_FAILED/),
-        });
+        const started = startSession(planned);
+        // Podman makes no volumes of images.
+        if (isDocker) {
+          await expect(started).rejects.toMatchObject({
+            code: expect.stringMatching(/GAP|CONTAINER_(CREATE|START)_FAILED/),
+          });
+        } else await (await started)[Symbol.asyncDispose]();
         await eventually(() => expect(world.containers()).toEqual([]));
 
-        const beside = await withVolume("/data");
+        const beside = await withVolume("/data", "mkdir /data");
         await using session = await startSession(await world.plan({ image: beside }, place));
         const running = await session.sandbox.exec({ argv: ["sh", "-c", "cat build/kept; ls -d /data"] });
         running.stdin.end();
@@ -130,6 +134,54 @@ export function surroundings(title: string, engine: TestEngine): void {
       } finally {
         await eventually(() => expect(world.containers()).toEqual([]));
         for (const image of images) await call(engine.socket, "DELETE", `/v1.40/images/${image}?force=true`);
+        world.remove();
+      }
+    });
+
+    test.each([
+      ["the directory above Podbot's own", "mkdir -p /z/z/z && ln -s /run /z/z/z/l", "/z/z/z/l", "/z/z/z/l"],
+      ["Podbot's own directory", "mkdir -p /z/z/z && ln -s /run/podbot /z/z/z/l", "/z/z/z/l", "/z/z/z/l"],
+      ["something in it", "ln -s /run/podbot /pb", "/pb/in", "/pb"],
+    ])("a volume of the image over a link to %s is refused", async (_, making, volume, link) => {
+      const world = new EngineWorld(engine);
+      const name = `podbot-e2e-link-${engine.name}`;
+      const image = `localhost/${name}:latest`;
+      // It would run in the place of Podbot's first program.
+      const program = "mkdir -p /run/podbot && printf '#!/bin/sh\\ntouch ran\\n' >/run/podbot/warden";
+      try {
+        await commit(engine, name, [`VOLUME ${volume}`], `${making}; ${program}; chmod 755 /run/podbot/warden`);
+        await expect(startSession(await world.plan({ image }))).rejects.toMatchObject({
+          code: "MOUNT_REFUSED",
+          message: expect.stringContaining(`volume at ${volume} (VOLUME), and ${link} is a link`),
+        });
+        expect(readdirSync(world.project)).not.toContain("ran");
+        await eventually(() => expect(world.containers()).toEqual([]));
+        // The same image without the volume.
+        await commit(engine, name, [], making);
+        await (await startSession(await world.plan({ image })))[Symbol.asyncDispose]();
+      } finally {
+        await eventually(() => expect(world.containers()).toEqual([]));
+        await call(engine.socket, "DELETE", `/v1.40/images/${image}?force=true`);
+        world.remove();
+      }
+    });
+
+    test("a workspace over a link of the image is refused, with a way out", async () => {
+      const world = new EngineWorld(engine);
+      const name = `podbot-e2e-linked-${engine.name}`;
+      const image = `localhost/${name}:latest`;
+      try {
+        await commit(engine, name, [], "mkdir -p /var/place && ln -s var/place /place");
+        const plan = (path: string) => world.plan({ image }, { PODBOT_WORKSPACE_CONTAINER_PATH: path });
+        await expect(startSession(await plan("/place/work"))).rejects.toMatchObject({
+          code: "MOUNT_REFUSED",
+          message: expect.stringContaining("/place/work goes over a link of the image"),
+          hint: expect.stringContaining("workspace.container_path"),
+        });
+        await (await startSession(await plan("/var/place/work")))[Symbol.asyncDispose]();
+      } finally {
+        await eventually(() => expect(world.containers()).toEqual([]));
+        await call(engine.socket, "DELETE", `/v1.40/images/${image}?force=true`);
         world.remove();
       }
     });
@@ -172,17 +224,23 @@ const foreign = `void _start(void) {
   __asm__ volatile("syscall" : : "a"(231), "D"((int)said < 0 ? -(int)said : 0));
 }`;
 
-/** An image with changes in the words of a Dockerfile. */
-async function commit(engine: TestEngine, name: string, changes: readonly string[]): Promise<void> {
-  const created = await call(engine.socket, "POST", "/v1.40/containers/create", { Image: engine.image, Cmd: ["true"] });
-  const { Id } = JSON.parse(created.body) as { readonly Id: string };
-  const query = new URLSearchParams([
-    ["container", Id],
-    ["repo", `localhost/${name}`],
-    ["tag", "latest"],
-    ...changes.map((change): [string, string] => ["changes", change]),
-  ]);
-  const { status, body } = await call(engine.socket, "POST", `/v1.40/commit?${query}`, {});
-  await call(engine.socket, "DELETE", `/v1.40/containers/${Id}?force=true`);
-  if (status !== 201) throw new Error(body);
+/** An image with changes in the words of a Dockerfile, and what a script has made. */
+async function commit(engine: TestEngine, name: string, changes: readonly string[], script = "true"): Promise<void> {
+  const container = `${name}-made`;
+  const limits = ["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=1024:1024"];
+  const words = ["run", "--name", container, ...limits, "--network", "none", engine.image, "sh", "-c", script];
+  const made = engine.cli(...words);
+  try {
+    if (made.status !== 0) throw new Error(made.stderr);
+    const query = new URLSearchParams([
+      ["container", container],
+      ["repo", `localhost/${name}`],
+      ["tag", "latest"],
+      ...changes.map((change): [string, string] => ["changes", change]),
+    ]);
+    const { status, body } = await call(engine.socket, "POST", `/v1.40/commit?${query}`, {});
+    if (status !== 201) throw new Error(body);
+  } finally {
+    await call(engine.socket, "DELETE", `/v1.40/containers/${container}?force=true`);
+  }
 }

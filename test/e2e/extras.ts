@@ -55,6 +55,13 @@ export function extras(title: string, open: () => Promise<OwnEngine>, readsHome 
       expect((await box.shell("cat /hostprivate/key.pem")).stdout).toBe("CANARY\n");
     });
 
+    test("that make the kernel's settings writable stop the start", async () => {
+      await serveWith('volumes = ["/sys/fs/cgroup:/sys/fs/cgroup:rw"]');
+      expect(await refusal()).toContain("the mount /sys/fs/cgroup");
+      await serveWith('volumes = ["/sys:/sys:rw"]');
+      expect(await refusal()).toContain("the mount /sys");
+    });
+
     test("that leave the engine's own filter out stop the start", async () => {
       await serveWith('seccomp_profile = "unconfined"');
       expect(await refusal()).toContain("calls that the engine's own filter would have denied");

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { describe, expect, test } from "vitest";
-import { getArchive, putArchive } from "../../src/engine/archive.ts";
+import { getArchive, isLinkAt, putArchive } from "../../src/engine/archive.ts";
 import { connectTo, failureOf, readAll, say, startEngine, startRaw } from "./engine-server.ts";
 
 const archive = "/v1.40/containers/box/archive";
@@ -126,5 +126,28 @@ describe("a download", () => {
     const stream = await getArchive(client, "box", "/there");
     expect(String(await buffer(stream as Readable))).toBe("tar");
     expect(await getArchive(client, "box", "/nowhere")).toBeNull();
+  });
+});
+
+describe("a look at a path", () => {
+  test("tells a link from other files and from nothing, and does not guess", async () => {
+    const modes: Readonly<Record<string, number>> = {
+      "/link": 2 ** 27 + 0o777,
+      "/directory": 2 ** 31 + 0o755,
+      "/file": 0o644,
+    };
+    const { client } = await startEngine({
+      [`HEAD ${archive}`]: (_request, response, { query }) => {
+        const path = query.get("path") as string;
+        if (path === "/nowhere") return response.writeHead(404).end();
+        const stat = Buffer.from(JSON.stringify({ mode: modes[path] })).toString("base64");
+        return response.writeHead(200, { "X-Docker-Container-Path-Stat": stat }).end();
+      },
+    });
+    expect(await isLinkAt(client, "box", "/link")).toBe(true);
+    expect(await isLinkAt(client, "box", "/directory")).toBe(false);
+    expect(await isLinkAt(client, "box", "/file")).toBe(false);
+    expect(await isLinkAt(client, "box", "/nowhere")).toBeNull();
+    expect(await failureOf(isLinkAt(client, "box", "/odd"))).toMatchObject({ code: "PROTOCOL" });
   });
 });

@@ -101,6 +101,9 @@ describe.each([ordinary, sanitized])("podbot-warden with bounds, $build build,",
   mkdirSync(engines, { recursive: true });
   for (const name of ["hosts", "resolv.conf", "key"]) writeFileSync(join(engines, name), "");
   const empty = mkdtempSync(join(scratch, "empty-"));
+  const deep = "/dev/a/b/c/d/e/f/zero";
+  /** A control group of this machine that is not the box's. */
+  const group = ["/sys/fs/cgroup/memory", "/sys/fs/cgroup"].find((path) => existsSync(path)) as string;
   const shown = mkdtempSync(join(scratch, "shown-"));
   mkdirSync(join(shown, "build"));
   const expectedShown = { words: ["--bind", shown, "/w"], mounts: ["/w", identityOf(shown), "rw"] };
@@ -115,6 +118,7 @@ describe.each([ordinary, sanitized])("podbot-warden with bounds, $build build,",
       "what hides a part of /proc",
       { words: ["--ro-bind", empty, "/proc/bus", "--ro-bind", "/dev/null", "/proc/keys"] },
     ],
+    ["the kernel's settings to read", { words: ["--ro-bind", "/sys", "/sys"] }],
     ["memory in /dev/shm", { words: ["--tmpfs", "/dev/shm"] }],
     ["the plan's own", expectedShown],
   ])("takes %s", async (_, change) => {
@@ -130,9 +134,19 @@ describe.each([ordinary, sanitized])("podbot-warden with bounds, $build build,",
     ["something in /proc", { words: ["--ro-bind", "/etc/passwd", "/proc/version"] }, "the mount /proc/version"],
     ["an empty directory there to write in", { words: ["--bind", empty, "/proc/bus"] }, "the mount /proc/bus"],
     ["something in /dev", { words: ["--ro-bind", "/etc", "/dev/etc"] }, "the mount /dev/etc"],
+    ["the kernel's settings to write", { words: ["--bind", "/sys/kernel", "/sys/kernel"] }, "the mount /sys/kernel"],
+    ["control groups of the host's to write in", { words: ["--bind", group, "/sys/group"] }, "the mount /sys/group"],
+    ["another's processes", { words: ["--ro-bind", "/proc", "/proc/bus"] }, "the mount /proc/bus"],
     ["memory that was not asked for", { words: ["--tmpfs", "/tmp"] }, "the mount /tmp"],
     ["a device", { words: ["--dev-bind", "/dev/null", "/dev/fuse"] }, "the device /dev/fuse"],
     ["one deeper", { words: ["--dev-bind", "/dev/zero", "/dev/net/tun"] }, "the device /dev/net/tun"],
+    ["one much deeper", { words: ["--dev-bind", "/dev/zero", deep] }, `the device ${deep}`],
+    ["what lies too deep", { words: ["--dir", `/dev${"/d".repeat(18)}`] }, "what is too deep in /dev"],
+    [
+      "one in /dev/hugepages",
+      { words: ["--dev-bind", "/dev/zero", "/dev/hugepages/zero"] },
+      "the device /dev/hugepages/zero",
+    ],
     ["one under another's name", { words: ["--dev-bind", "/dev/zero", "/dev/null"] }, "the device /dev/null"],
     [
       "a volume in what is mounted",

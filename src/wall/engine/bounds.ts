@@ -4,8 +4,8 @@ import type { Plan } from "../../plan/plan.ts";
 import { temporary } from "./parts.ts";
 import { isGvisor } from "./render.ts";
 
-/** Directories of the host that are often in memory, as a container's own are: only their identity tells them apart. */
-const inMemory = ["/dev/shm", "/tmp", "/var/tmp", "/run"];
+/** Directories of the host that are of the same kind as a container's own: only their identity tells them apart. */
+const alike = ["/dev/shm", "/tmp", "/var/tmp", "/run", "/proc", "/sys/fs/cgroup"];
 
 /** What engines set by themselves in every container. */
 const customary = ["PATH", "HOME", "HOSTNAME", "TERM", "container"];
@@ -18,12 +18,12 @@ export function boundsOf(plan: Plan, container: ContainerPlan): readonly string[
   if (plan.acceptedGaps.includes("engine-extras") || container.profile === "privileged" || isGvisor(container))
     return [];
   // With an open network, the engine's default may well be the host's own.
-  const kinds = ["pid", "ipc", "uts", "mnt", ...(plan.network.mode === "open" ? [] : ["net"])];
+  const kinds = ["pid", "ipc", "uts", "mnt", "cgroup", ...(plan.network.mode === "open" ? [] : ["net"])];
   return [
     ...container.devices,
     ...(container.readOnlyRoot ? Object.keys(temporary) : []),
     ...kinds.map((kind) => readlinkSync(`/proc/self/ns/${kind}`)),
-    ...inMemory.flatMap(identityOf),
+    ...alike.flatMap(identityOf),
     ...[...customary, ...container.engine.image.variables].map((name) => `=${name}`),
   ];
 }

@@ -23,6 +23,7 @@ import { openContainerDoors } from "./doors.ts";
 import { findFirst } from "./first.ts";
 import { engineExtras } from "./gaps.ts";
 import { laySeccompProfile, layTrust, makeInlet, unwritable, writeBirth } from "./inlet.ts";
+import { refuseLinks } from "./links.ts";
 import type { NewContainer } from "./new-container.ts";
 import { removeSurely } from "./removal.ts";
 import { bindsOf, containerName, expectations, renderContainer } from "./render.ts";
@@ -84,6 +85,7 @@ export async function startContainerBox(
   let first: ProcessMark | null = null;
   try {
     birth.signal?.throwIfAborted();
+    await refuseLinks(client, id, plan, container, binds, birth.signal);
     await birth.furnish?.({
       put: (tar, path) => putArchive(client, id, path, tar, { name, signal: birth.signal }),
       get: (path) => getArchive(client, id, path, { signal: birth.signal }),
@@ -259,7 +261,7 @@ function complained(words: string): WallError {
     });
   }
   return new WallError("PATH_CHANGED", `What is mounted at ${path} in the container is not what was planned.`, {
-    hint: "Nothing was started. Somebody swapped the path after it was looked at; find out who, and start again.",
+    hint: "Nothing was started. The image has a link there (then set workspace.container_path, or build it without), or the path was swapped after it was looked at.",
     details: { path },
   });
 }

@@ -28,6 +28,8 @@ export function renderForPodman(parts: ContainerParts): Fields {
     init: false,
     ...(plan.network.mode === "open" ? {} : { netns: { nsmode: "none" } }),
     mounts: [...binds.map(mountOf), ...(container.readOnlyRoot ? Object.entries(temporary).map(inMemory) : [])],
+    // A path that the image chose may lead over Podbot's own corner. What the image has there stays visible without.
+    image_volume_mode: "ignore",
     volumes: volumesOf(parts).map((Dest) => ({ Dest, IsAnonymous: true })),
     read_only_filesystem: container.readOnlyRoot,
     ...profileOf(container),

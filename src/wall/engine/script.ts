@@ -38,6 +38,7 @@ export function renderEngineScript(plan: Plan): string {
 function profileFlags(container: ContainerPlan): readonly string[] {
   const { capabilities, runtime, engine } = container;
   return [
+    ...(engine.flavour === "podman" ? ["--image-volume ignore"] : []),
     ...(runtime === null || engine.flavour === "podman" ? [] : [`--runtime ${quote(runtime)}`]),
     ...(container.readOnlyRoot ? ["--read-only --tmpfs /tmp --tmpfs /var/tmp --tmpfs /run"] : []),
     ...(capabilities === null

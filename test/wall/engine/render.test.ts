@@ -119,6 +119,7 @@ describe("a container is asked for", () => {
       ...apart,
       init: false,
       netns: { nsmode: "none" },
+      image_volume_mode: "ignore",
       volumes: [],
       read_only_filesystem: false,
       privileged: false,

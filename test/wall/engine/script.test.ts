@@ -60,6 +60,8 @@ describe("the script of a container, run by bash,", () => {
     expect(given(all, "--workdir")).toEqual([cwd]);
     expect(given(all, "--network")).toEqual(["none"]);
     expect(words({ engine: docker })[0]).toBe("docker");
+    expect(given(all, "--image-volume")).toEqual(["ignore"]);
+    expect(words({ engine: docker })).not.toContain("--image-volume");
   });
 
   test("takes the same powers as the container itself", () => {
