@@ -5,20 +5,20 @@ import type { Repositories } from "./survey.ts";
 const mostDirectories = 150;
 const deepest = 2;
 
-/** One name is looked for in each directory of the first level, so that many more are no burden. */
-const mostOfFirstLevel = 10_000;
+/** In each directory of the first level two names are looked for and nothing is listed, so that many more are no burden. */
+const mostOfFirstLevel = 2_000;
+
+/** Afterwards it may cost more: an agent makes directories by the hundred. */
+const mostAfterwards = 5_000;
 
 /** A short look, level by level, until there is too much to look at. */
 export function lookForRepositories(workspace: string): Repositories {
   return look(workspace, deepest, mostDirectories);
 }
 
-/**
- * The same as far as before. It may cost more: an agent makes directories by the hundred. Null if there are too many
- * of them even so.
- */
+/** The same as far as before; null if there are too many directories for that. */
 export function lookAgain(workspace: string, { depth }: Repositories): readonly string[] | null {
-  const again = look(workspace, depth, mostOfFirstLevel);
+  const again = look(workspace, depth, mostAfterwards);
   return again.depth === depth ? again.paths : null;
 }
 

@@ -34,7 +34,13 @@ describe("a short look for repositories", () => {
     expect(lookAgain(at, { paths: [], depth: 2 })).toEqual([at, join(at, "x")]);
   });
 
-  test("looks at the first level, however much is there", () => {
+  test("says that it cannot look as far as before", () => {
+    const at = workspace("x/.git/refs", ...Array.from({ length: 2_000 }, (_, number) => `${number}`));
+    expect(lookAgain(at, { paths: [], depth: 1 })).toBeNull();
+    expect(lookForRepositories(at)).toEqual({ paths: [], depth: 0 });
+  });
+
+  test("looks at the first level where there is much", () => {
     const at = workspace("x/.git/refs", ...Array.from({ length: 151 }, (_, number) => `${number}`));
     expect(lookForRepositories(at)).toEqual({ paths: [join(at, "x")], depth: 1 });
   });
