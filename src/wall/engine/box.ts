@@ -85,9 +85,8 @@ export async function startContainerBox(
   let first: ProcessMark | null = null;
   try {
     birth.signal?.throwIfAborted();
-    await withBareContainer(client, container, { id, name, labels }, (bare) =>
-      refuseLinks(client, bare, plan, container, binds, birth.signal),
-    );
+    const look = (bare: string) => refuseLinks(client, bare, plan, container, binds, birth.signal);
+    await withBareContainer(client, container, { id, name, labels }, look, birth.signal);
     await birth.furnish?.({
       put: (tar, path) => putArchive(client, id, path, tar, { name, signal: birth.signal }),
       get: (path) => getArchive(client, id, path, { signal: birth.signal }),

@@ -49,6 +49,8 @@ export async function refuseLinks(
   });
 }
 
+const removalMs = 5_000;
+
 /**
  * Podman tells of what is to be mounted at a path and not of the image's link there, so a second container without
  * mounts is asked, which is never started. It has the name of a helper, so that a later sweep finds what a crash leaves.
@@ -58,16 +60,18 @@ export async function withBareContainer<T>(
   { engine }: ContainerPlan,
   container: { readonly id: string; readonly name: string; readonly labels: Readonly<Record<string, string>> },
   look: (id: string) => Promise<T>,
+  signal?: AbortSignal,
 ): Promise<T> {
   if (engine.flavour !== "podman") return look(container.id);
   const name = helperName(container.name);
   const netns = { nsmode: "none" };
   const body = { name, image: engine.image.id, labels: container.labels, image_volume_mode: "ignore", netns };
-  const bare = await createContainer(client, name, body, { api: "libpod" });
+  const bare = await createContainer(client, name, body, { api: "libpod", signal });
   try {
     return await look(bare.id);
   } finally {
-    await removeContainer(client, bare.id);
+    // One that stays is swept later; an engine that hangs must not hold the start's end up.
+    await removeContainer(client, bare.id, { timeoutMs: removalMs }).catch(() => {});
   }
 }
 
