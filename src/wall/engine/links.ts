@@ -66,7 +66,9 @@ export async function withBareContainer<T>(
   const name = helperName(container.name);
   const netns = { nsmode: "none" };
   const body = { name, image: engine.image.id, labels: container.labels, image_volume_mode: "ignore", netns };
-  const bare = await createContainer(client, name, body, { api: "libpod", signal });
+  // It never runs, but there is no container without a program.
+  const entrypoint = ["true"];
+  const bare = await createContainer(client, name, { ...body, entrypoint }, { api: "libpod", signal });
   try {
     return await look(bare.id);
   } finally {
