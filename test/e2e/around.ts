@@ -171,13 +171,18 @@ export function surroundings(title: string, engine: TestEngine): void {
       const name = `podbot-e2e-linked-${engine.name}`;
       const image = `localhost/${name}:latest`;
       try {
-        await commit(engine, name, [], "mkdir -p /var/place && ln -s var/place /place");
+        await commit(engine, name, [], "mkdir -p /var/place /a/b && ln -s var/place /place && ln -s /run /a/b/c");
+        // It would run in the place of Podbot's first program.
+        mkdirSync(join(world.project, "podbot"));
+        writeFileSync(join(world.project, "podbot/warden"), "#!/bin/sh\ntouch /a/b/c/ran\n", { mode: 0o755 });
         const plan = (path: string) => world.plan({ image }, { PODBOT_WORKSPACE_CONTAINER_PATH: path });
         await expect(startSession(await plan("/place/work"))).rejects.toMatchObject({
           code: "MOUNT_REFUSED",
           message: expect.stringContaining("/place/work goes over a link of the image"),
           hint: expect.stringContaining("workspace.container_path"),
         });
+        await expect(startSession(await plan("/a/b/c"))).rejects.toMatchObject({ code: "MOUNT_REFUSED" });
+        expect(readdirSync(world.project)).not.toContain("ran");
         await (await startSession(await plan("/var/place/work")))[Symbol.asyncDispose]();
       } finally {
         await eventually(() => expect(world.containers()).toEqual([]));

@@ -23,7 +23,7 @@ import { openContainerDoors } from "./doors.ts";
 import { findFirst } from "./first.ts";
 import { engineExtras } from "./gaps.ts";
 import { laySeccompProfile, layTrust, makeInlet, unwritable, writeBirth } from "./inlet.ts";
-import { refuseLinks } from "./links.ts";
+import { refuseLinks, withBareContainer } from "./links.ts";
 import type { NewContainer } from "./new-container.ts";
 import { removeSurely } from "./removal.ts";
 import { bindsOf, containerName, expectations, renderContainer } from "./render.ts";
@@ -85,7 +85,8 @@ export async function startContainerBox(
   let first: ProcessMark | null = null;
   try {
     birth.signal?.throwIfAborted();
-    await refuseLinks(client, id, plan, container, binds, birth.signal);
+    const look = (bare: string) => refuseLinks(client, bare, plan, container, binds, birth.signal);
+    await withBareContainer(client, container, { id, name, labels }, look, birth.signal);
     await birth.furnish?.({
       put: (tar, path) => putArchive(client, id, path, tar, { name, signal: birth.signal }),
       get: (path) => getArchive(client, id, path, { signal: birth.signal }),

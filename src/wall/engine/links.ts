@@ -1,9 +1,11 @@
 import { dirname, resolve } from "node:path";
 import { isLinkAt } from "../../engine/archive.ts";
 import type { EngineClient } from "../../engine/client.ts";
+import { createContainer, removeContainer } from "../../engine/containers.ts";
 import { PolicyError } from "../../errors.ts";
 import type { ContainerPlan } from "../../plan/container.ts";
 import type { Plan } from "../../plan/plan.ts";
+import { helperName } from "./doors-container.ts";
 import { type Bind, temporary, volumesOf } from "./parts.ts";
 
 /**
@@ -19,12 +21,10 @@ export async function refuseLinks(
   binds: readonly Bind[],
   signal?: AbortSignal,
 ): Promise<void> {
-  const { image, flavour } = container.engine;
+  const { image } = container.engine;
   const volumes = image.volumes.map((path) => resolve("/", path));
   const places = [...volumes, ...placesOf(plan, container, binds)];
-  // At a place of the plan, Podman speaks of what is to be mounted there; a link, the warden finds.
-  const askable = (place: string) => (flavour === "podman" && !volumes.includes(place) ? dirname(place) : place);
-  const ways = new Set(places.flatMap((place) => wayTo(askable(place))));
+  const ways = new Set(places.flatMap(wayTo));
   const found = await Promise.all(
     [...ways].map(async (path) => ((await isLinkAt(client, id, path, { signal })) === true ? path : [])),
   );
@@ -47,6 +47,34 @@ export async function refuseLinks(
       : "Build the image with a directory or file in the place of the link, or leave out the rule for that path.",
     details,
   });
+}
+
+const removalMs = 5_000;
+
+/**
+ * Podman tells of what is to be mounted at a path and not of the image's link there, so a second container without
+ * mounts is asked, which is never started. It has the name of a helper, so that a later sweep finds what a crash leaves.
+ */
+export async function withBareContainer<T>(
+  client: EngineClient,
+  { engine }: ContainerPlan,
+  container: { readonly id: string; readonly name: string; readonly labels: Readonly<Record<string, string>> },
+  look: (id: string) => Promise<T>,
+  signal?: AbortSignal,
+): Promise<T> {
+  if (engine.flavour !== "podman") return look(container.id);
+  const name = helperName(container.name);
+  const netns = { nsmode: "none" };
+  const body = { name, image: engine.image.id, labels: container.labels, image_volume_mode: "ignore", netns };
+  // It never runs, but there is no container without a program.
+  const entrypoint = ["true"];
+  const bare = await createContainer(client, name, { ...body, entrypoint }, { api: "libpod", signal });
+  try {
+    return await look(bare.id);
+  } finally {
+    // One that stays is swept later; an engine that hangs must not hold the start's end up.
+    await removeContainer(client, bare.id, { timeoutMs: removalMs }).catch(() => {});
+  }
 }
 
 /** What lies below a mounted directory is the host's, and was looked at there. */
