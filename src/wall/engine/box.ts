@@ -23,7 +23,8 @@ import { openContainerDoors } from "./doors.ts";
 import { findFirst } from "./first.ts";
 import { engineExtras } from "./gaps.ts";
 import { laySeccompProfile, layTrust, makeInlet, unwritable, writeBirth } from "./inlet.ts";
-import { refuseLinks, withBareContainer } from "./links.ts";
+import { knownWays } from "./known-ways.ts";
+import { refuseLinks } from "./links.ts";
 import type { NewContainer } from "./new-container.ts";
 import { removeSurely } from "./removal.ts";
 import { bindsOf, containerName, expectations, renderContainer } from "./render.ts";
@@ -42,11 +43,13 @@ export interface BoxOptions {
   readonly client: EngineClient;
   readonly native: NativePrograms;
   readonly seccompProfile?: string | null;
+  /** Where it is remembered which paths of an image are no links. */
+  readonly imagesDirectory: string;
 }
 
 /** Builds a container with the warden in it; resolves when the warden has called and every mount was found right. */
 export async function startContainerBox(
-  { client, native, seccompProfile = null }: BoxOptions,
+  { client, native, imagesDirectory, seccompProfile = null }: BoxOptions,
   plan: Plan,
   container: ContainerPlan,
   filter: Uint8Array,
@@ -85,8 +88,8 @@ export async function startContainerBox(
   let first: ProcessMark | null = null;
   try {
     birth.signal?.throwIfAborted();
-    const look = (bare: string) => refuseLinks(client, bare, plan, container, binds, birth.signal);
-    await withBareContainer(client, container, { id, name, labels }, look, birth.signal);
+    const known = knownWays(imagesDirectory, container.engine.image.id);
+    await refuseLinks(client, { id, name, labels }, plan, container, binds, known, birth.signal);
     await birth.furnish?.({
       put: (tar, path) => putArchive(client, id, path, tar, { name, signal: birth.signal }),
       get: (path) => getArchive(client, id, path, { signal: birth.signal }),

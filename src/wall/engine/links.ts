@@ -2,33 +2,48 @@ import { dirname, resolve } from "node:path";
 import { isLinkAt } from "../../engine/archive.ts";
 import type { EngineClient } from "../../engine/client.ts";
 import { createContainer, removeContainer } from "../../engine/containers.ts";
+import { inspectContainer } from "../../engine/inspection.ts";
 import { PolicyError } from "../../errors.ts";
 import type { ContainerPlan } from "../../plan/container.ts";
 import type { Plan } from "../../plan/plan.ts";
 import { helperName } from "./doors-container.ts";
+import type { KnownWays } from "./known-ways.ts";
 import { type Bind, temporary, volumesOf } from "./parts.ts";
+
+/** A container that has been created and not started: nothing in it can change a path meanwhile. */
+interface Made {
+  readonly id: string;
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+}
 
 /**
  * Refuses an image with a link on the way to a place where the engine is about to mount something. The engine follows
- * the link, so that the mount lies elsewhere: over Podbot's corner it would replace the first program. The container
- * must have been created and not started: nothing in it can change a path meanwhile.
+ * the link, so that the mount lies elsewhere: over Podbot's corner it would replace the first program.
  */
 export async function refuseLinks(
   client: EngineClient,
-  id: string,
+  made: Made,
   plan: Plan,
   container: ContainerPlan,
   binds: readonly Bind[],
+  known: KnownWays,
   signal?: AbortSignal,
 ): Promise<void> {
   const { image } = container.engine;
   const volumes = image.volumes.map((path) => resolve("/", path));
   const places = [...volumes, ...placesOf(plan, container, binds)];
-  const ways = new Set(places.flatMap(wayTo));
-  const found = await Promise.all(
-    [...ways].map(async (path) => ((await isLinkAt(client, id, path, { signal })) === true ? path : [])),
-  );
-  const links = new Set(found.flat());
+  const ways = [...new Set(places.flatMap(wayTo))].filter((path) => !known.has(path));
+  if (ways.length === 0) return;
+  const look = async (id: string) => {
+    const found = await Promise.all(ways.map((path) => isLinkAt(client, id, path, { signal })));
+    // A path that is missing is answered as a container that is missing.
+    const isThere = !found.includes(null) || (await inspectContainer(client, id)) !== null;
+    return { found, isThere };
+  };
+  const { found, isThere } = await withBareContainer(client, container, made, look, signal);
+  const links = new Set(ways.filter((_, at) => found[at] === true));
+  if (isThere) known.add(ways.filter((path) => !links.has(path)));
   const place = places.find((each) => wayTo(each).some((path) => links.has(path)));
   if (place === undefined) return;
   const link = wayTo(place).find((path) => links.has(path)) as string;
@@ -55,10 +70,10 @@ const removalMs = 5_000;
  * Podman tells of what is to be mounted at a path and not of the image's link there, so a second container without
  * mounts is asked, which is never started. It has the name of a helper, so that a later sweep finds what a crash leaves.
  */
-export async function withBareContainer<T>(
+async function withBareContainer<T>(
   client: EngineClient,
   { engine }: ContainerPlan,
-  container: { readonly id: string; readonly name: string; readonly labels: Readonly<Record<string, string>> },
+  container: Made,
   look: (id: string) => Promise<T>,
   signal?: AbortSignal,
 ): Promise<T> {

@@ -1,3 +1,4 @@
+import { dirname, join } from "node:path";
 import type { EngineClient } from "../../engine/client.ts";
 import { inspectContainer, listContainers } from "../../engine/inspection.ts";
 import { ping } from "../../engine/ping.ts";
@@ -66,8 +67,9 @@ export class EngineWall implements Wall {
     });
     try {
       const labels = { [sessionLabel]: birth.id, [ownerLabel]: owner };
+      const options = { ...this.#options, imagesDirectory: join(dirname(heldDirectory), "images") };
       const box = await buildPossible(plan, holding, (possible) =>
-        startContainerBox(this.#options, possible, container, filterOf(container, plan), labels, birth),
+        startContainerBox(options, possible, container, filterOf(container, plan), labels, birth),
       );
       box.exited.finally(() => holding[Symbol.dispose]()).catch(() => {});
       return box;
