@@ -72,7 +72,8 @@ export function secondPathsOf(headers: readonly (readonly [name: string, value: 
   return headers
     .filter(([name]) => secondPath.test(asVariable(name)))
     .map(([header, value]) => {
-      const [, host = null, rest = ""] = /^(?:[a-z][a-z0-9+.-]*:)?(?:\/\/([^/?#]*))?(.*)$/is.exec(value.trim()) ?? [];
+      const parts = /^(?:[a-z][a-z0-9+.-]*:)?(?:\/\/([^/?#]*))?(.*)$/is.exec(value.trim());
+      const [, host = null, rest] = parts as unknown as readonly [string, string | undefined, string];
       const path = rest.replace(/[?#].*$/s, "");
       return { header, host, path: path.startsWith("/") ? path : `/${path}` };
     });

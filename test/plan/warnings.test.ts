@@ -146,6 +146,17 @@ describe("what git passes on the way to what it obeys", () => {
     expect(plan.warnings).toEqual([]);
   });
 
+  test("is held once, and what is not there is not held", () => {
+    const inner = on("passed/link");
+    const both = repositoryAt(cwd, { steps: { [inner]: on("real"), [on("passed")]: on("passed"), [on("gone")]: "" } });
+    const plan = planFor(base, { ...tree, [inner]: `-> ${on("real")}` }, { survey: { git: both } });
+    const held = plan.operations.filter(({ target }) => [inner, on("passed"), on("gone")].includes(target));
+    expect(held.map(({ kind, target }) => [kind, target])).toEqual([
+      ["bind", on("passed")],
+      ["hold", inner],
+    ]);
+  });
+
   test("is reported where it cannot be held, and watched: a link, or a directory that no mount holds", () => {
     const plan = planFor(base, { ...tree, [on("held/file")]: "file" }, { ...byPath, survey: { git } });
     expect(plan.warnings).toEqual([

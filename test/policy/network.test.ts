@@ -9,6 +9,7 @@ import {
   isByRequest,
   judgeConnection,
   judgeRequest,
+  judgesPaths,
   type NetworkPolicy,
   type NetworkRule,
   namedBy,
@@ -358,6 +359,8 @@ describe("a host", () => {
       isByRequest(rules, to(place)),
     );
     expect(judged).toEqual([true, true, true, false, false, false, false]);
+    const byPath = ["a.org", "c.org", "d.org", "x..org"].map((place) => judgesPaths(rules, to(place)));
+    expect(byPath).toEqual([true, true, false, false]);
   });
 
   test("is denied by its addresses, too, while all others are allowed", () => {

@@ -46,6 +46,11 @@ describe("bubblewrap's options", () => {
     expect(rendered({ operations: [own] })).toEqual(rendered({}));
   });
 
+  test("hold no link: bubblewrap follows it", () => {
+    const hold: Operation = { kind: "hold", target: "/l", identity: "8:1", why: "" };
+    expect(rendered({ operations: [hold] })).toEqual(rendered({}));
+  });
+
   test("bring what is to be trusted, before anything is sealed", () => {
     const trust = [{ target: "/t", descriptor: 7 }];
     const added = ["--perms", "0444", "--ro-bind-data", "7", "/t"];

@@ -40,7 +40,9 @@ test.each([
 });
 
 test("a directory that cannot be written costs a look, and no more", () => {
-  const ways = knownWays("/proc/nowhere", "sha256:one");
+  const directory = newDirectory();
+  writeFileSync(directory, "");
+  const ways = knownWays(directory, "sha256:one");
   ways.add(["/work"]);
   expect(ways.has("/work")).toBe(true);
 });
