@@ -36,7 +36,11 @@ export async function refuseLinks(
   const ways = [...new Set(places.flatMap(wayTo))].filter((path) => !known.has(path));
   if (ways.length === 0) return;
   const look = async (id: string) => {
-    const found = await Promise.all(ways.map((path) => isLinkAt(client, id, path, { signal })));
+    const found: (boolean | null)[] = [];
+    for (let at = 0; at < ways.length; at += atOnce) {
+      const some = ways.slice(at, at + atOnce);
+      found.push(...(await Promise.all(some.map((path) => isLinkAt(client, id, path, { signal })))));
+    }
     // A path that is missing is answered as a container that is missing.
     const isThere = !found.includes(null) || (await inspectContainer(client, id)) !== null;
     return { found, isThere };
@@ -65,6 +69,9 @@ export async function refuseLinks(
 }
 
 const removalMs = 5_000;
+
+/** Questions that wait for an answer together. Node warns where more than ten listen to one signal. */
+const atOnce = 8;
 
 /**
  * Podman tells of what is to be mounted at a path and not of the image's link there, so a second container without
