@@ -86,8 +86,9 @@ async function withBareContainer<T>(
 ): Promise<T> {
   if (engine.flavour !== "podman") return look(container.id);
   const name = helperName(container.name);
-  const netns = { nsmode: "none" };
-  const body = { name, image: engine.image.id, labels: container.labels, image_volume_mode: "ignore", netns };
+  const own = { nsmode: "private" };
+  const namespaces = { netns: { nsmode: "none" }, pidns: own, ipcns: own, utsns: own, cgroupns: own };
+  const body = { name, image: engine.image.id, labels: container.labels, image_volume_mode: "ignore", ...namespaces };
   // It never runs, but there is no container without a program.
   const entrypoint = ["true"];
   const bare = await createContainer(client, name, { ...body, entrypoint }, { api: "libpod", signal });
