@@ -9,6 +9,7 @@ import type { Plan } from "../../plan/plan.ts";
 import { helperName } from "./doors-container.ts";
 import type { KnownWays } from "./known-ways.ts";
 import { type Bind, temporary, volumesOf } from "./parts.ts";
+import { apart } from "./render-podman.ts";
 
 /** A container that has been created and not started: nothing in it can change a path meanwhile. */
 interface Made {
@@ -86,8 +87,7 @@ async function withBareContainer<T>(
 ): Promise<T> {
   if (engine.flavour !== "podman") return look(container.id);
   const name = helperName(container.name);
-  const own = { nsmode: "private" };
-  const namespaces = { netns: { nsmode: "none" }, pidns: own, ipcns: own, utsns: own, cgroupns: own };
+  const namespaces = { netns: { nsmode: "none" }, ...apart };
   const body = { name, image: engine.image.id, labels: container.labels, image_volume_mode: "ignore", ...namespaces };
   // It never runs, but there is no container without a program.
   const entrypoint = ["true"];

@@ -40,7 +40,7 @@ export function renderForPodman(parts: ContainerParts): Fields {
 }
 
 const own = { nsmode: "private" };
-const apart: Fields = { pidns: own, ipcns: own, utsns: own, cgroupns: own };
+export const apart: Fields = { pidns: own, ipcns: own, utsns: own, cgroupns: own };
 
 function profileOf({ capabilities, keepSelinuxLabels, devices }: ContainerPlan): Fields {
   if (capabilities === null) return { privileged: true };
