@@ -62,7 +62,7 @@ int main(void) {
     struct ucred peer;
     socklen_t length = sizeof peer;
     if (getsockopt(CONNECTION, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return fail(strerror(errno));
-    if (peer.uid == (uid_t)-1) return fail("nobody is connected");
+    if (peer.uid == (uid_t)-1) return fail("no process is connected");
     unsigned long long started = 0;
     if (peer.pid > 0) {
         bool is_gone;

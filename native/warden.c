@@ -131,7 +131,7 @@ static void try_later(struct warden *warden) {
 
 /*
  * A refusal proves that whoever listened is dead: a busy keeper, or one that is stopped, does not refuse. But its
- * socket may be gone as well, or somebody inside may keep us from dialling: a keeper that cannot be reached is as good
+ * socket may be gone as well, or an agent may keep us from dialling: a keeper that cannot be reached is as good
  * as dead, unless it still holds the other end of an attendant's connection.
  */
 static void note_failure(struct warden *warden, int error) {

@@ -5,9 +5,9 @@ import type { Io } from "./io.ts";
 export const statuses: Readonly<Record<Signal, number>> = { SIGHUP: 129, SIGINT: 130, SIGQUIT: 131, SIGTERM: 143 };
 
 /**
- * Does work that a signal calls off, until it says that somebody else takes care of signals. At no time does one find
- * nobody: it would end this process at once, and leave its session without a keeper. Between `attached` and the other
- * listener nothing may be waited for.
+ * Does work that a signal calls off, until it says that another listener takes care of signals. There is a listener at
+ * every moment: without one, a signal would end this process at once, and leave its session without a keeper. Between
+ * `attached` and the other listener nothing may be waited for.
  */
 export async function untilAttached(
   io: Io,

@@ -189,7 +189,7 @@ export function openConnections(context: Context): Connections {
     explain?: () => void,
   ): Promise<Socket | null> => {
     line.note({ host, rule: verdict.rule?.origin ?? null });
-    // Even to look up a name, or to dial, tells somebody something.
+    // Looking a name up, or dialling, already tells the outside something.
     if (!line.open()) {
       line.write({ verdict: "refused", reason: "audit" });
       return null;

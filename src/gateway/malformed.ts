@@ -1,7 +1,7 @@
 import type { ServerHttp2Session } from "node:http2";
 import type { Socket } from "node:net";
 
-/** Somebody who asks for more that is no request is not listened to any longer. */
+/** A box that sends more malformed requests than this loses the connection. */
 const most = 100;
 
 /**

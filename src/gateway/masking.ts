@@ -47,8 +47,8 @@ export interface MaskedHeaders {
  * as the value of a cookie. Everywhere else a surrogate stays what it is.
  *
  * On a bound host the headers named carry nothing else: by a credential of its own, a box could hand what it knows to
- * an account there that is somebody else's. That goes for what some servers take for the same header, too, and for all
- * other headers in which keys travel: of those, only a surrogate is left, as it is.
+ * another user's account there. That goes for what some servers take for the same header, too, and for all other
+ * headers in which keys travel: of those, only a surrogate is left, as it is.
  */
 export function maskRequest(
   secrets: readonly MaskedSecret[],

@@ -24,13 +24,14 @@ export function placesOf(env: Environment, inside: Inside | null = detectSandbox
   };
 }
 
-/** What nobody inside needs to know: what other sandboxes hold would tell an agent when one of them begins. */
+/** An agent does not need any of this, and what other sandboxes hold would tell it when one of them begins. */
 const recorded = ["sessions", "audit", "run", "held", "trust.json"];
 
 /**
  * What a plan must hide: the directories in which sessions are recorded, have their sockets and leave what they have
- * asked for, the names that they hold, and the files that the owner trusts; also those of the same user's other environments. They can only be hidden once they exist, so those of
- * this one are made now, unless nothing is to be changed.
+ * asked for, the names that they hold, and the files that the owner trusts; also those of the same user's other
+ * environments. They can only be hidden once they exist, so those of this one are made now, unless nothing is to be
+ * changed.
  */
 export function sessionPlaces(
   env: Environment,

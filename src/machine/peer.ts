@@ -15,7 +15,7 @@ export interface Peer {
 
 /**
  * Asks the kernel who has dialled, or listens, at the other end of a Unix socket. Node cannot ask, so a small program
- * does. Node stops reading what it lends to another process: whoever goes on with the socket must resume it.
+ * does. Node stops reading what it lends to another process: the caller that goes on with the socket must resume it.
  */
 export async function peerOf(
   socket: Socket,

@@ -184,7 +184,7 @@ function moved(operation: Operation, from: string, to: string): Operation {
 
 /**
  * What an engine brings by itself and may have taken from the host. Podman copies the host's /etc/hosts, which names
- * machines that are nobody's business inside, and what its mounts.conf names, which on some systems are the keys of a
+ * machines that a box has no need to know, and what its mounts.conf names, which on some systems are the keys of a
  * subscription. A network that is open has the engine's own names, as its resolver.
  */
 function inPlaceOfEngine(

@@ -38,7 +38,7 @@ interface Part {
   readonly gitDir: string;
   /** Equal to `gitDir` but in linked worktrees. */
   readonly commonDir: string;
-  /** Where its files lie; null where nobody says. */
+  /** Where its files lie; null where its configuration does not say. */
   readonly top: string | null;
 }
 

@@ -24,7 +24,7 @@ export interface Around {
 export interface Obeyed {
   readonly files: readonly string[];
   readonly hookDirectories: readonly string[];
-  /** What is named and missing: whoever makes it is obeyed. */
+  /** What is named and missing: git would obey it once an agent has made it. */
   readonly absent: readonly Held[];
   /** What git passes on the way, and where that leads: it obeys something else if one of them is replaced. */
   readonly steps: Readonly<Record<string, string>>;

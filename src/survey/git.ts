@@ -86,7 +86,7 @@ function layoutAt(root: string, question: GitQuestion, reader: Reader): GitLayou
   };
 }
 
-/** A bare repository is its own git directory; above, it is nobody's. An empty `.git` is none, and git looks beside it. */
+/** A bare repository counts only in the working directory itself. An empty `.git` is none, and git looks beside it. */
 function entryAt(root: string, question: GitQuestion): GitLayout["entry"] | null {
   const path = join(root, ".git");
   const stats = statOf(path);

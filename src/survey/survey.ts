@@ -77,7 +77,7 @@ export interface Survey {
   /** What lies in those directories, so that they can be composed anew around a missing mount point. */
   readonly listings: Readonly<Record<string, readonly Listed[]>>;
   readonly git: GitLayout | null;
-  /** Repositories that a short look at the working directory shows; null where nobody asks. */
+  /** Repositories that a short look at the working directory shows; null where the question does not ask. */
   readonly repositories: Repositories | null;
   readonly targets: Readonly<Record<string, readonly Target[]>>;
   readonly scripts: Readonly<Record<string, Script>>;

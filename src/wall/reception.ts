@@ -23,7 +23,7 @@ export interface Reception extends Disposable {
   connect(signal?: AbortSignal): Promise<Duplex>;
   /** Resolves when the warden has called for the first time; rejects with its words if it says why it cannot. */
   readonly called: Promise<void>;
-  /** Who has called first, as the kernel says; null where nobody was to ask. Settled when `called` is. */
+  /** Who called first, as the kernel says; null where it was not asked. Settled when `called` is. */
   caller(): Peer | null;
   /** Whether any connection is open. */
   isOpen(): boolean;
@@ -35,8 +35,8 @@ export interface Reception extends Disposable {
 export type Identify = (socket: Socket) => Promise<Peer | null>;
 
 /**
- * Listens at a path that will be seen inside, for connections of whoever knows the token. With `identify`, the kernel is
- * asked who has made the first of them, while nothing else runs inside that could have it.
+ * Listens at a path that will be seen inside, for connections of processes that know the token. With `identify`, the
+ * kernel is asked which process has made the first of them, while nothing else runs inside that could have it.
  */
 export async function openReception(path: string, token: Buffer, identify: Identify | null = null): Promise<Reception> {
   const waiting = new Set<Waiter>();
@@ -57,7 +57,7 @@ export async function openReception(path: string, token: Buffer, identify: Ident
   let asking: Promise<Peer | null> | null = null;
   let caller: Peer | null = null;
   const meet = async (socket: Socket, ask: Identify) => {
-    // Node reads nothing from what it lends to another process, until somebody resumes it.
+    // Node reads nothing from what it lends to another process, until this process resumes it.
     socket.pause();
     asking ??= ask(socket).catch(() => null);
     caller = await asking;

@@ -60,7 +60,7 @@ describe("a signal during a start that can be called off", () => {
     expect(await status).toBe(129);
   });
 
-  test("is no excuse for what fails after somebody else takes care of signals", async () => {
+  test("is no excuse for what fails after another listener takes care of signals", async () => {
     const work = untilAttached(io, async (_, attached) => {
       const forget = io.onSignal(() => {});
       attached();
@@ -71,7 +71,7 @@ describe("a signal during a start that can be called off", () => {
     await expect(work).rejects.toThrow("another failure");
   });
 
-  test("that Node has not reported yet reaches whoever takes care of signals", async () => {
+  test("that Node has not reported yet reaches the listener that takes care of signals", async () => {
     const heard: Signal[] = [];
     const status = untilAttached(io, async (_, attached) => {
       hangUp();

@@ -5,7 +5,7 @@ import { join } from "node:path";
 
 /**
  * For three seconds it makes first processes of new pid namespaces, each with a network of its own and all with this
- * program's argument list. Each of them writes down a port of its network at which somebody answers.
+ * program's argument list. Each of them writes down a port of its network at which a door answers.
  */
 const script = `import ctypes, encodings.idna, os, socket, sys, time
 word, log, uid, seconds = sys.argv[1], open(sys.argv[2], "a"), int(sys.argv[3]), float(sys.argv[4])

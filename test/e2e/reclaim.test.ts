@@ -78,7 +78,7 @@ describe.each([ordinary, sanitized])("podbot-reclaim, $build build,", ({ reclaim
        echo >&3; wait $!`);
   };
   const inside = (id: number) => 200_000 + id;
-  /** What somebody of the host sees of each. */
+  /** What a user of the host sees of each. */
   const seen = (work: string, names: readonly string[]) =>
     names.map((name) => `${name} ${ownerOf(join(work, name))} ${modeOf(join(work, name)).toString(8)}`);
 

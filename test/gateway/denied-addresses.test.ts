@@ -8,7 +8,7 @@ import { ended, Inside, Outside, parse, policyOf, rule, say } from "./kit.ts";
 const outside = new Outside();
 afterAll(() => outside[Symbol.asyncDispose]());
 
-/** Where names lead: to this machine, to addresses at which nobody listens. */
+/** Where names lead: to this machine, to addresses without a listener. */
 const places: Readonly<Record<string, readonly string[]>> = {
   "evil.example.org": ["127.0.9.5", "127.0.9.6"],
   "alias.example.org": ["127.0.9.5"],

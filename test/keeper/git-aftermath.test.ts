@@ -26,7 +26,7 @@ describe("after a run the owner is told", () => {
     for (const message of messages(world.project)) expect(stderr.split(message)).toHaveLength(2);
   });
 
-  test("that the repository of a linked worktree is none any more, whoever works in it next", async () => {
+  test("that the repository of a linked worktree is none any more, whatever works in it next", async () => {
     const world = inRepository();
     const tree = join(world.home, "tree");
     world.git("worktree", "add", "-q", tree, "-b", "tree");

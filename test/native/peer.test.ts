@@ -25,7 +25,7 @@ describe.each([ordinary, sanitized])("podbot-peer, $build build", ({ build, peer
     const started = startTimeOf(caller.pid as number);
     expect(await text(child.stdout as NodeJS.ReadableStream)).toBe(`${caller.pid} ${uid} ${gid} ${started}\n`);
 
-    // What has ended is nobody to be known by a number.
+    // A number does not identify a process that has ended.
     caller.kill("SIGKILL");
     await once(caller, "exit");
     const late = spawn(program, { env: environment, stdio: ["ignore", "pipe", "inherit", socket] });
@@ -50,7 +50,7 @@ os.dup2(connection.fileno(), 3)
 sys.exit(subprocess.call([sys.argv[1]], pass_fds=[3]))`;
     const run = spawnSync("python3", ["-c", script, program], { encoding: "utf8", env: environment });
     expect([run.status, run.stdout]).toEqual([125, ""]);
-    expect(run.stderr).toBe("podbot-peer: descriptor 3: nobody is connected\n");
+    expect(run.stderr).toBe("podbot-peer: descriptor 3: no process is connected\n");
   });
 });
 

@@ -131,7 +131,7 @@ signal.pause()`;
     test.expect(performance.now() - before).toBeGreaterThan(5_000);
   });
 
-  it("was killed ends though somebody inside has stopped its attendants", async (test) => {
+  it("was killed ends though an agent has stopped its attendants", async (test) => {
     const keeper = new Keeper(socketPathIn(scratch));
     await keeper.listen();
     test.onTestFinished(() => keeper.close());

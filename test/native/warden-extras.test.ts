@@ -49,7 +49,7 @@ describe.each([ordinary, sanitized])("podbot-warden with bounds, $build build,",
       ...(bin.startsWith("/usr/") ? [] : [bin, identityOf(bin), "ro"]),
       ...mounts,
     ];
-    // One that is nobody's: so there is something to be looked for, even where a test names nothing.
+    // An identity that no namespace has: so the warden looks, even where a test names nothing.
     const all = [
       "!0:0",
       ...["pid", "ipc", "uts", "net"].map((kind) => readlinkSync(`/proc/self/ns/${kind}`)),

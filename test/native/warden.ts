@@ -50,7 +50,7 @@ export interface Birth {
   readonly filter?: Buffer;
   /** Paths, each with the identity of what must be mounted there, and with "ro" or "rw". */
   readonly mounts?: readonly string[];
-  /** What the box may have besides, and what it must not share. Where there is none, nobody looks. */
+  /** What the box may have besides, and what it must not share. Where there is none, the warden does not look. */
   readonly bounds?: readonly string[];
   readonly env?: readonly string[];
 }

@@ -96,7 +96,7 @@ describe("a directory of our own that is closed, which an agent could open again
   });
 });
 
-test.runIf(isRoot)("what others have closed is absent: nobody inside can open it either", () => {
+test.runIf(isRoot)("what others have closed is absent: an agent cannot open it either", () => {
   chownSync(join(root, "secrets"), 0, 0);
   chmodSync(join(root, "secrets"), 0o700);
   for (const pattern of ["secrets/more/key", "link", "**/key"]) expect(expand(pattern)).toEqual([]);

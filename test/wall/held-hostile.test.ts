@@ -101,7 +101,7 @@ describe("names that are held in a directory", () => {
     expectOwnerUntouched();
   });
 
-  test("are left where nobody remembers the directory in which they were made, which was moved", () => {
+  test("are left in a directory that was moved and that no living process holds open", () => {
     const { at, hold, exchange, expectOwnerUntouched } = makeGround();
     hold();
     const [name = ""] = readdirSync(at("claims")).filter((entry) => entry.endsWith(".json"));

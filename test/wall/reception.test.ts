@@ -65,7 +65,7 @@ describe("the warden's hello", () => {
     await reception.connect();
   });
 
-  test("names nobody where the kernel cannot be asked", async () => {
+  test("names no process where the kernel cannot be asked", async () => {
     const { reception, dial } = await open(() => Promise.reject(new Error("no such program")));
     await dial(hello);
     await reception.called;

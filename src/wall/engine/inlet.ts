@@ -103,14 +103,14 @@ function writeTrust(path: string, bytes: Uint8Array): void {
 export interface BirthWords {
   readonly filter: Uint8Array;
   readonly expected: readonly Expectation[];
-  /** Empty where nobody is to look for what the engine has added. */
+  /** Empty where the warden is not to look for what the engine has added. */
   readonly bounds: readonly string[];
   readonly env: Readonly<Record<string, string>>;
 }
 
 /**
- * What the warden is told that nobody else may know: the token, the system call filter, what it must find mounted and
- * must not find at all, and the environment. The engine shows arguments and environment of a container to whoever asks,
+ * What the warden alone may know: the token, the system call filter, what it must find mounted and
+ * must not find at all, and the environment. The engine shows arguments and environment of a container to every client,
  * so none of it goes that way.
  */
 export function writeBirth(inlet: string, token: Buffer, { filter, expected, bounds, env }: BirthWords): Disposable {

@@ -56,7 +56,7 @@ describe("a container's first process", () => {
   });
 
   test.each([
-    ["nobody could be asked", null],
+    ["the kernel could not be asked", null],
     ["it has ended, or has no number here", { uid, process: null }],
   ])("is none where %s, and no number of the engine's takes its place", async (_, caller) => {
     const made = { ...(await naming(process.pid)), container: containerOf() };
